@@ -19,22 +19,28 @@ static void option_line(FILE *out, const char *name, OptionIndex option)
     fputc('\n', out);
 }
 
-/* Arguments of another program stand before options of the same name: the first counts. */
+static void option_lines(FILE *out, CommandSet takes)
+{
+    for (int i = 0; i < OPTIONS; i++) {
+        if (!option_taken(i, takes)) continue;
+        option_line(out, option_rows[i].name, i);
+        option_line(out, option_short(i), i);
+    }
+    for (const Dialect *d = dialects; d < dialects + dialect_count; d++) /* --from-megatron */
+        if (d->whose == DIALECT_JOTUN_INDEX && d->verb == VERB_SAME && option_taken(d->option, takes))
+            option_line(out, d->name, d->option);
+}
+
+/* Of two lines with the same name the first counts: arguments of another program stand before options, and
+ * the options of jotun sweep before those of jotun train. */
 static void command_lines(FILE *out, const Command *command)
 {
     ForeignArgument a;
     const ForeignCommand *program = command->program ? foreign_command(command->program) : NULL;
     for (int i = 0; program && foreign_argument(&a, program, i); i++)
         if (*a.dashes) fprintf(out, "--%s%s\n", a.name, *a.value ? " value" : "");
-    for (int i = 0; i < OPTIONS; i++) {
-        if (!option_taken(i, command->takes)) continue;
-        option_line(out, option_rows[i].name, i);
-        option_line(out, option_short(i), i);
-    }
-    for (const Dialect *d = dialects; d < dialects + dialect_count; d++) /* --from-megatron */
-        if (d->whose == DIALECT_JOTUN_INDEX && d->verb == VERB_SAME &&
-            option_taken(d->option, command->takes))
-            option_line(out, d->name, d->option);
+    option_lines(out, command->takes);
+    if (command->takes & FOR_SWEEP) option_lines(out, FOR_TRAIN);
     fprintf(out, "--help\n");
 }
 

@@ -70,6 +70,10 @@ def named(folder):
         path = put(folder, "n.txt", text.encode(codec))
         said = documents(folder, path, "--input-encoding", ICONV.get(codec, codec.replace("-le", "le")))
         expect(f"--input-encoding {codec}: {said!r}", said == text.rstrip("\n") + "\n")
+    for codec, mark in MARKED.items():
+        path = put(folder, "marked.txt", mark + text.encode(codec))
+        refused([f"{path}:1: it begins with the byte order mark of {codec.upper().replace('-LE', 'LE').replace('-BE', 'BE')}", "--input-encoding says latin1"],
+                "prepare", "--input", path, "--output-prefix", os.path.join(folder, "x"), "--input-encoding", "latin1")
     for name in "klingon", "latin1//IGNORE", "latin1//TRANSLIT":
         refused([f"--input-encoding {name}: this system's C library knows no such encoding"], "prepare", "--input", path, "--output-prefix", os.path.join(folder, "x"), "--input-encoding", name)
 

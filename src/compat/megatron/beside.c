@@ -149,6 +149,37 @@ static bool take_gate(Import *m, Options *o, const TextList *words, const char *
     return true;
 }
 
+/* ---- positions of latent attention ---- */
+
+/* Only latent attention reads it (core_transformer_config_from_args). */
+static bool take_rope_type(Import *m, Options *o, const TextList *words, const char *from, char **word)
+{
+    const char *type = given_value(words, "--rope-type");
+    if (strcspn(word[0], "=") != strlen("--rope-type") || !begins(word[0], "--rope-type") || !type) return false;
+    if (strcmp(type, "rope") && strcmp(type, "yarn")) return false;
+    if (given_flag(words, "--multi-latent-attention")) return true;
+    if (!strcmp(type, "rope"))
+        import_remark(m, o, from, "--rope-type rope is ignored: only --multi-latent-attention reads it");
+    else
+        import_refuse(m, o, from, "--rope-type yarn is of --multi-latent-attention, and the original refuses "
+                      "it without; give --position-embedding-type yarn");
+    return true;
+}
+
+/* MLATransformerConfig takes YaRN where nothing else is given. */
+static void turn_latents(Import *m, Options *o, const TextList *words, const char *from)
+{
+    const char *type = given_value(words, "--rope-type");
+    char        word[] = "--position-embedding-type=yarn", *takes[] = {word};
+    if (!o->mla || o->position.value != CHOICE_position_rope || (type && !strcmp(type, "rope"))) return;
+    import_remark(m, o, from, "latent attention has YaRN in Megatron-LM where --rope-type is not rope: %s", word);
+    o->source[OPTION_position].kind = SOURCE_DEFAULT;
+    import_take(m, o, from, 1, takes);
+    if (o->yarn_factor != 1 && o->mscale != o->mscale_all)
+        import_remark(m, o, from, "scores are multiplied by t(--mscale-all-dim)^2 here; earlier versions of "
+                      "Megatron-core multiply them by t(--mscale)^2");
+}
+
 /* ---- checkpoints of every layout ---- */
 
 static bool take_universal(Import *m, Options *o, const char *from, int count, char **word)
@@ -293,7 +324,7 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
     return take_experts(m, o, words, from, count, word) || optimizers_take(m, o, words, from, count, word) ||
            take_profile(m, o, from, count, word) || take_universal(m, o, from, count, word) ||
            join_schedule(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
-           take_bins(m, o, words, from, word) || partition_take(m, o, words, from, word) ||
+           take_bins(m, o, words, from, word) || take_rope_type(m, o, words, from, word) || partition_take(m, o, words, from, word) ||
            take_gate(m, o, words, from, count, word) ||
            refuse_several(m, o, from, count, word);
 }
@@ -359,6 +390,7 @@ void beside_defaults(Import *m, Options *o, const TextList *words, const char *f
     bool data = options_said(o, OPTION_data_path) || options_said(o, OPTION_train_data_path) ||
                 options_said(o, OPTION_train_parts) || options_said(o, OPTION_train_parts_file);
     optimizers_defaults(m, o, words, from);
+    turn_latents(m, o, words, from);
     if (data && cuts_as_bigscience(words) && !options_said(o, OPTION_final_epoch_cut))
         import_default(m, o, from, "--final-epoch-cut=0.95", "the last epoch is cut as in BigScience's fork");
     if (o->experts > 0 && o->balance_coefficient > 0 && !options_said(o, OPTION_balancing))

@@ -16,7 +16,7 @@ struct Encoding {
 /* The mark of UTF-32LE begins with that of UTF-16LE, so it comes first. */
 static const struct { const char *name, *mark; size_t bytes; } marks[] = {
     { "UTF-32LE", "\xFF\xFE\0\0", 4 }, { "UTF-32BE", "\0\0\xFE\xFF", 4 },
-    { "UTF-16LE", "\xFF\xFE", 2 },     { "UTF-16BE", "\xFE\xFF", 2 },
+    { "UTF-16LE", "\xFF\xFE", 2 },     { "UTF-16BE", "\xFE\xFF", 2 },     { "UTF-8", "\xEF\xBB\xBF", 3 },
 };
 
 /* A suffix such as //IGNORE would leave bytes out without a word. */
@@ -45,20 +45,36 @@ static const char *unmarked(const char *head, size_t bytes)
     return !head[0] && head[1] && !head[2] && head[3] ? "UTF-16BE" : NULL;
 }
 
+/* In iconv's words: UTF-16, ISO-10646/UCS2, UNICODELITTLE, WCHAR_T. */
+static bool is_unicode(const char *encoding)
+{
+    return strcasestr(encoding, "UTF") || strcasestr(encoding, "UCS") || strcasestr(encoding, "UNICODE") ||
+           strcasestr(encoding, "10646") || strcasestr(encoding, "WCHAR");
+}
+
+/* The encoding of a byte order mark; NULL: there is none. */
+static const char *marked(size_t *mark, const char *head, size_t bytes)
+{
+    for (int i = 0; i < COUNT(marks); i++)
+        if (bytes >= marks[i].bytes && !memcmp(head, marks[i].mark, marks[i].bytes))
+            return *mark = marks[i].bytes, marks[i].name;
+    return NULL;
+}
+
 Status encoding_open(Encoding **encoding, size_t *mark, const char *named, const char *path,
                      const char *head, size_t bytes)
 {
     *encoding = NULL;
-    *mark = 0;
     const char *name = named, *like = named ? NULL : unmarked(head, bytes);
     if (like)
         return fail(BAD_FILE, "%s:1: byte 1 is a NUL: the text looks like %s without a byte order mark; if "
                     "it is, give --input-encoding %s", path, like, like);
-    for (size_t i = 0; !name && i < COUNT(marks); i++) {
-        if (bytes < marks[i].bytes || memcmp(head, marks[i].mark, marks[i].bytes) != 0) continue;
-        name  = marks[i].name;
-        *mark = marks[i].bytes;
-    }
+    const char *says = marked(mark, head, bytes);
+    if (says && named && !is_unicode(named))
+        return fail(BAD_FILE, "%s:1: it begins with the byte order mark of %s, and --input-encoding says %s; "
+                    "leave that out for this file", path, says, named);
+    if (!named && strcmp(says ? says : "UTF-8", "UTF-8")) name = says;
+    else *mark = 0;
     if (!name) return OK;
     Encoding *e = calloc(1, sizeof *e);
     if (!e) return fail(NO_MEMORY, "%s: no memory to convert it", path);

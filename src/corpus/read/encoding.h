@@ -17,7 +17,7 @@ Status encoding_known(const char *encoding);
 typedef struct Encoding Encoding;
 /* The conversion of the text whose first `bytes` bytes are at `head`, 4 or the whole text. *encoding is NULL
  * where it is UTF-8 already. *mark: bytes of the byte order mark that are to be skipped. path: for messages.
- * BAD_FILE: it looks like UTF-16 and has no mark. */
+ * BAD_FILE: it looks like UTF-16 and has no mark, or has a mark and another encoding is named. */
 Status encoding_open (Encoding **encoding, size_t *mark, const char *named, const char *path,
                       const char *head, size_t bytes);
 /* Input and room that are left; a step advances both. */
