@@ -68,7 +68,7 @@ def one(mpi, launcher, data, folder, number, victim, tries, before=None):
             "--save", out, "--metrics", out + ".jsonl"]
     child = subprocess.Popen(launcher[:1] + KEEP[mpi] + launcher[1:] + ["4", run.JOTUN] + [str(a) for a in args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        wait_for("the first steps", 60, lambda: os.path.exists(out + ".jsonl") and len(run.metrics(out + ".jsonl")) > 3)
+        wait_for("the first steps", 300, lambda: os.path.exists(out + ".jsonl") and len(run.metrics(out + ".jsonl")) > 3)
         time.sleep(1)                                   # a few heartbeats, each 0.25 s
         pids = pids_of(out)
         if sorted(pids) != [0, 1, 2, 3]:
@@ -76,7 +76,7 @@ def one(mpi, launcher, data, folder, number, victim, tries, before=None):
         if before is not None:
             os.kill(pids[victim], signal.SIGSTOP)
             os.kill(pids[before], signal.SIGKILL)
-            wait_for("the end of a killed process", 10, lambda: has_ended(pids[before]))
+            wait_for("the end of a killed process", 60, lambda: has_ended(pids[before]))
         try:
             os.kill(pids[victim], number)
         except ProcessLookupError:                      # the launcher was first

@@ -272,6 +272,27 @@ static void few_rows_have_the_bits_of_many(void **state)
     free(a), free(b), free(old);
 }
 
+/* What an op of several products measures by the largest, as experts do. */
+static void smaller_products_need_no_more_memory(void **state)
+{
+    static const int64_t most[] = { 1, 2, 40, 96, 97, 130, 700, 1600, 7000 };
+    enum { MOST = sizeof most / sizeof *most, TRIES = 20000 };
+    (void)state;
+    for (int i = 0; i < TRIES; i++) {
+        int64_t draw[8];
+        for (int k = 0; k < 8; k++) draw[k] = (int64_t)(random_uniform(5, (uint64_t)(8 * i + k)) * 1e6);
+        int64_t M = most[draw[0] % MOST], N = most[draw[1] % MOST], K = most[draw[2] % MOST];
+        Gemm whole = { .M = M, .N = N, .K = K, .b = { .row = draw[3] % 2 ? 1 : N, .col = draw[3] % 2 ? K : 1 }, .a = { .row = K, .col = 1 },
+                       .input = draw[4] % 2 ? F32 : BF16, .output = draw[4] / 2 % 2 ? F32 : BF16 }, part = whole;
+        int threads = 1 + (int)(draw[5] % 20);
+        part.M = 1 + draw[6] % M, part.K = 1 + draw[7] % K;
+        size_t all = gemm_workspace_bytes(&whole, threads), some = gemm_workspace_bytes(&part, threads);
+        if (some > all)
+            fail_msg("%lld x %lld x %lld takes %zu bytes by %d threads, and its part of %lld rows and depth %lld %zu", (long long)M, (long long)N,
+                     (long long)K, all, threads, (long long)part.M, (long long)part.K, some);
+    }
+}
+
 /* 1 + 2^-8 and 1 + 3 2^-8 are ties, which go to 1 and 1 + 2^-6; the largest float rounds to infinity. Columns are more than a register
  * tile has, and no multiple of a vector. */
 static void bf16_is_rounded_to_nearest_even(void **state)
@@ -329,7 +350,7 @@ int main(void)
         cmocka_unit_test(whole_numbers_are_exact),
         cmocka_unit_test(real_numbers_are_near),
         cmocka_unit_test(bits_depend_on_row_and_column_alone),
-        cmocka_unit_test(few_rows_have_the_bits_of_many),
+        cmocka_unit_test(few_rows_have_the_bits_of_many), cmocka_unit_test(smaller_products_need_no_more_memory),
         cmocka_unit_test(bf16_is_rounded_to_nearest_even),
         cmocka_unit_test(pairs_are_emulated_to_the_bit),
     };

@@ -100,8 +100,8 @@ static size_t product_make(Product *p, const Gemm *g, int threads, char *memory)
 
     size_t slab = aligned((size_t)(least(p->words, KC_PASS) * columns) * sizeof *p->slab);
     size_t a    = aligned((size_t)(p->block_rows * KC * threads) * sizeof *p->a), y = 0;
-    if (sums && p->sums_of_all_rows) y = (size_t)(rows * columns) * sizeof *p->sums;
-    else if (sums) y = (size_t)(p->block_rows * threads * columns) * sizeof *p->sums;
+    int64_t own = p->block_rows * threads, summed = p->sums_of_all_rows && rows > own ? rows : own;
+    if (sums) y = (size_t)(summed * columns) * sizeof *p->sums;
     if (memory) {
         p->slab = (GemmWord *)memory;
         p->a    = (GemmWord *)(memory + slab);
@@ -118,8 +118,10 @@ size_t gemm_workspace_bytes(const Gemm *g, int threads)
     for (KernelFamily f = KERNELS_AVX512_BF16; f < KERNEL_FAMILIES; f++) {
         if (!gemm_family_of(f)) continue;
         of_family.family = f;
-        size_t few = gemm_few_takes(g) ? gemm_few_workspace_bytes(&of_family, threads) : 0;
+        of_family.M = least(g->M, GEMM_FEW_ROWS);
+        size_t few = gemm_few_takes(&of_family) ? gemm_few_workspace_bytes(&of_family, threads) : 0;
         if (few > most) most = few;
+        of_family.M = g->M;
         size_t bytes = product_make(&p, &of_family, threads, NULL);
         if (bytes > most) most = bytes;
     }

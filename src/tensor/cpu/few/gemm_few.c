@@ -7,7 +7,7 @@
 #include "base/integer.h"
 #include "tensor/cpu/gemm_family.h"
 
-enum { MOST_ROWS = 96, FLOATS = 48 };          /* of a; columns of the widest strip */
+enum { FLOATS = 48 };                          /* columns of the widest strip */
 
 typedef struct {
     const Gemm       *g;
@@ -28,7 +28,7 @@ typedef struct {
 bool gemm_few_takes(const Gemm *g)
 {
     bool forward = g->b.row == 1 && g->a.col == 1 && !g->add && !g->scaled;
-    return g->M <= MOST_ROWS && forward && !g->epilogue.whole_rows;
+    return g->M <= GEMM_FEW_ROWS && forward && !g->epilogue.whole_rows;
 }
 
 static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }

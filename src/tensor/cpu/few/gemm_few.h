@@ -5,6 +5,7 @@
  * pay for a slab that all threads share. Private to gemm. */
 #include "tensor/cpu/gemm.h"
 
+enum { GEMM_FEW_ROWS = 96 };                    /* at most */
 bool   gemm_few_takes(const Gemm *g);
 size_t gemm_few_workspace_bytes(const Gemm *g, int threads);
 void   gemm_few(Team *team, const Gemm *g, void *workspace, size_t workspace_bytes);
