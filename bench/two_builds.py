@@ -29,12 +29,13 @@ def cpu_seconds(command, folder):
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def benchmarks(text, tokenizers, langid, lines):
+def benchmarks(text, tokenizers, langid, lines, llama3):
     """Name, program, arguments; output is written to the directory the program runs in."""
     model = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 4 --global-batch-size 8 --train-iters 12 --lr 1e-3".split()
     return [
         ("encode, GPT-2", "bench_text", [tokenizers, text, "2"]),
         ("encode, cl100k", "bench_text", [os.path.join(tokenizers, "cl100k_base.tiktoken"), text, "1"]),
+        ("encode, Llama 3's rules", "bench_text", [llama3, text, "1"]),
         ("encode, random bytes", "bench_text", [tokenizers, "-"]),
         ("prepare, one worker", "jotun", ["prepare", "--input", text, "--tokenizer", tokenizers, "--output-prefix", "prepared", "--workers", "1"]),
         ("tokenizer train, 32,000 ids", "jotun", ["tokenizer", "train", "--input", text, "--vocab-size", "32000", "--output", "trained.json"]),
@@ -62,7 +63,9 @@ def main():
         with open(lines, "w") as out:
             for line in open(text):
                 out.write(json.loads(line)["text"].replace("\n", " ")[:4000] + "\n")
-        rows = benchmarks(text, tokenizers, langid, lines)
+        llama3 = os.path.join(folder, "llama3.json")
+        subprocess.run([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "text", "llama3.py"), os.path.join(tokenizers, "cl100k_base.tiktoken"), llama3], check=True)
+        rows = benchmarks(text, tokenizers, langid, lines, llama3)
         prepare = next(r for r in rows if r[0].startswith("prepare"))
         for build in (old, new):                # what the training step reads; and the files are in the page cache
             cpu_seconds([os.path.join(build, "bin", prepare[1]), *prepare[2]], folder)
