@@ -38,7 +38,7 @@ def main():
     model = {"type": "BPE", "ignore_merges": True, "vocab": {word(t): n for t, n in rank.items()}, "merges": [" ".join(map(word, p)) for p in pairs if p]}
     with open(sys.argv[2], "w") as out:
         json.dump({"version": "1.0", "added_tokens": added, "normalizer": None, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]},
-                   "decoder": {"type": "ByteLevel"}, "model": model}, out, ensure_ascii=False)
+                   "decoder": level, "model": model}, out, ensure_ascii=False)
 
 
 main()
