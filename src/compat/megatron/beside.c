@@ -155,8 +155,9 @@ static bool take_gate(Import *m, Options *o, const TextList *words, const char *
 static bool take_rope_type(Import *m, Options *o, const TextList *words, const char *from, char **word)
 {
     const char *type = given_value(words, "--rope-type");
-    if (strcspn(word[0], "=") != strlen("--rope-type") || !begins(word[0], "--rope-type") || !type) return false;
-    if (strcmp(type, "rope") && strcmp(type, "yarn")) return false;
+    bool        known = type && (!strcmp(type, "rope") || !strcmp(type, "yarn"));
+    if (!known || strcspn(word[0], "=") != strlen("--rope-type") || !begins(word[0], "--rope-type"))
+        return false;
     if (given_flag(words, "--multi-latent-attention")) return true;
     if (!strcmp(type, "rope"))
         import_remark(m, o, from, "--rope-type rope is ignored: only --multi-latent-attention reads it");
@@ -172,7 +173,8 @@ static void turn_latents(Import *m, Options *o, const TextList *words, const cha
     const char *type = given_value(words, "--rope-type");
     char        word[] = "--position-embedding-type=yarn", *takes[] = {word};
     if (!o->mla || o->position.value != CHOICE_position_rope || (type && !strcmp(type, "rope"))) return;
-    import_remark(m, o, from, "latent attention has YaRN in Megatron-LM where --rope-type is not rope: %s", word);
+    import_remark(m, o, from, "latent attention has YaRN in Megatron-LM where --rope-type is not rope: %s",
+                  word);
     o->source[OPTION_position].kind = SOURCE_DEFAULT;
     import_take(m, o, from, 1, takes);
     if (o->yarn_factor != 1 && o->mscale != o->mscale_all)
@@ -324,7 +326,8 @@ bool beside_take(Import *m, Options *o, const TextList *words, const char *from,
     return take_experts(m, o, words, from, count, word) || optimizers_take(m, o, words, from, count, word) ||
            take_profile(m, o, from, count, word) || take_universal(m, o, from, count, word) ||
            join_schedule(m, o, from, count, word) || (count == 2 && take_tokens(m, o, words, from, word)) ||
-           take_bins(m, o, words, from, word) || take_rope_type(m, o, words, from, word) || partition_take(m, o, words, from, word) ||
+           take_bins(m, o, words, from, word) || take_rope_type(m, o, words, from, word) ||
+           partition_take(m, o, words, from, word) ||
            take_gate(m, o, words, from, count, word) ||
            refuse_several(m, o, from, count, word);
 }
