@@ -8,7 +8,7 @@ PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[
 
 
 def letters():
-    """The letter that stands for each byte in a byte-level tokenizer's words."""
+    """The character of each byte in the vocabulary."""
     plain = [b for b in range(256) if 33 <= b < 127 or 161 <= b < 173 or b >= 174]
     others = [b for b in range(256) if b not in plain]
     return {**{b: chr(b) for b in plain}, **{b: chr(256 + i) for i, b in enumerate(others)}}
