@@ -125,13 +125,19 @@ static void compare_words(Launch *l, LaunchCall *call, int which, const char *co
     free(match);
 }
 
+/* In whatever folder: $MEGATRON/pretrain_gpt.py */
+static bool is_same_program(const char *a, const char *b)
+{
+    return !strcmp(path_leaf(a, strlen(a)), path_leaf(b, strlen(b)));
+}
+
 /* Whether they start the same program; whole: with the same words, at the same place. */
 static bool is_like(const Launch *l, const Run *run, const CallRecord *a, const CallRecord *b, bool whole)
 {
     int p = program_word(a), q = program_word(b);
-    if (p < 0 || q < 0 || strcmp(a->word[p], b->word[q])) return false;
+    if (p < 0 || q < 0 || !is_same_program(a->word[p], b->word[q])) return false;
     if (whole && a->words - p != b->words - q) return false;
-    for (int i = 0; whole && i < a->words - p; i++)
+    for (int i = 1; whole && i < a->words - p; i++)
         if (strcmp(a->word[p + i], b->word[q + i])) return false;
     if (!whole) return true;
     Place at = call_place(&l->sources, &l->run[0], a), there = call_place(&l->sources, run, b);
@@ -153,11 +159,31 @@ static void pair_calls(const CallRecord **other, const Launch *l, const CallReco
     free(used);
 }
 
+/* A run without such a call decides nothing where it starts no program: [ -d $DATA ] || exit 1. Where it
+ * starts one that the base run does not start, and that is no tool, the call itself depends on answers. */
+static void find_instead(Launch *l, LaunchCall *call, int which)
+{
+    const Run *run = &l->run[which];
+    for (const CallRecord *c = run->call; c < run->call + run->calls && !call->instead; c++) {
+        int at = program_word(c);
+        const char *program = at < 0 ? "" : c->word[at];
+        bool known = at < 0 || (l->in->is_tool && l->in->is_tool(program));
+        for (int i = 0; i < l->out->calls; i++) known |= is_same_program(l->out->call[i].program, program);
+        if (known) continue;
+        call->instead = program, call->decided_by = l->cause[which];
+        if (!call->decided_by)
+            call->decided_by = word_cause(&l->sources, run, &l->run[0], program, NULL, &l->texts);
+    }
+}
+
 /* A call with its like in another run. The names of files may depend on the machine, too. */
 static void compare_call(Launch *l, LaunchCall *call, int which, const CallRecord *own,
                          const CallRecord *other)
 {
-    if (!other) return;
+    if (!other) {
+        find_instead(l, call, which);
+        return;
+    }
     int from = program_word(other) + 1, count = other->words - from;
     LaunchWord *more = texts_room(&l->texts, (size_t)(call->others + count) * sizeof *more);
     if (call->others) memcpy(more, call->other, (size_t)call->others * sizeof *more);

@@ -169,6 +169,16 @@ static void read_deepspeed_file(Import *m, Options *o, const char *script)
 
 /* ---- a script ---- */
 
+static void refuse_instead(Import *m, Options *o, const LaunchCall *s)
+{
+    char from[1100];
+    if (!s->instead) return;
+    snprintf(from, sizeof from, "%s:%d", s->file, s->line);
+    import_refuse(m, o, from,
+                  "whether %.200s or %.200s is started depends on %s; leave only one of them in the script, "
+                  "or %s", s->program, s->instead, s->decided_by, give_value);
+}
+
 /* What starts the ranks is not an option of ours, but says how many there are. */
 static void show_launcher(Import *m, Options *o, const LaunchCall *s)
 {
@@ -434,6 +444,7 @@ static TextList all_words(Options *o, const LaunchCall *s)
 static void take_call(Import *m, Options *o, const LaunchCall *s, const char *path)
 {
     TextList words = all_words(o, s);
+    refuse_instead(m, o, s);
     show_launcher(m, o, s);
     for (int i = 0; i < s->words;) {
         bool known  = deepspeed_config(m, o, s, i, false),
@@ -476,6 +487,11 @@ static bool trains_gpt(const char *program)
     return program_of(program).kind == PROGRAM_TRAINS_GPT;
 }
 
+static bool is_tool(const char *program)
+{
+    return program_of(program).kind == PROGRAM_IS_TOOL;
+}
+
 static Status take_script(Import *m, Options *o, const LaunchInput *in)
 {
     LaunchRecord      r;
@@ -502,7 +518,7 @@ Status import_megatron(Import *m, Options *o)
     LaunchInput in;
     CHECK(argument && variable, "no memory for %d words", count);
     Status status = launch_words(&in, argument, variable, count, o->from_script.text);
-    in.wanted = o->program_is_gpt ? NULL : trains_gpt;
+    in.wanted = o->program_is_gpt ? NULL : trains_gpt, in.is_tool = is_tool;
     if (status == OK) status = take_script(m, o, &in);
     free(argument);
     free(variable);
