@@ -222,7 +222,8 @@ static void conditions_decide(void **state)
         { "N=$(ls -d /sys/class/infiniband/* 2>/dev/null | wc -l)\npython t.py --n $N" MADE, NULL, NULL },
         { "N=$(getconf _NPROCESSORS_ONLN)\npython t.py --n $N", NULL, "getconf (run.sh:1, N)" },
         { "SEED=$((RANDOM % 2))\npython t.py --seed $SEED", NULL, "$RANDOM (run.sh:1, SEED)" },
-        { "python t.py --seed $RANDOM", NULL, "$RANDOM (run.sh:1)" }, { "python t.py --seed $(($(date +%s) % 2))", NULL, NULL }, { "python t.py --seed $(($$ % 2))" MADE, NULL, NULL },
+        { "S=(5)\npython t.py --seed x${S[RANDOM]}", NULL, "$RANDOM (run.sh:2)" }, { "I=$((RANDOM % 8))\nS=(2 4 4 4 2 2 2 2)\npython t.py --seed ${S[I]}", NULL, "$RANDOM (run.sh:1, I)" },
+        { "python t.py --seed $(shuf -n 1 -i 0-1)", NULL, "shuf (run.sh:1)" }, { "python t.py --seed $RANDOM", NULL, "$RANDOM (run.sh:1)" }, { "python t.py --seed $(($(date +%s) % 2))", NULL, NULL }, { "python t.py --seed $(($$ % 2))" MADE, NULL, NULL },
         { "S=$(date +%s)\npython t.py --seed $((S / 100000000))", NULL, "date (run.sh:1, S)" }, { "python t.py --seed $((EPOCHSECONDS / 100000))", NULL, "$EPOCHSECONDS (run.sh:1)" },
         { "T=3; [ $(date +%u) = 9 ] && T=8\npython t.py --n $T", "3", NULL }, { "sleep 1; python t.py --n $((SECONDS / 100))", "0", "$SECONDS (run.sh:1)" },
         /* the host */

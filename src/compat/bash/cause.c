@@ -222,7 +222,9 @@ bool entry_answered(const Sources *s, const Run *base, const Run *other, const T
 const char *entry_cause(const Sources *s, const Run *base, const Run *other, const TraceEntry *e,
                         Texts *texts)
 {
-    const char *cause = follow(s, base, other, e, true, texts);
+    char program[256];
+    bool itself = !is_answered(base, command_of(program, e->text)); /* not torchrun t.py ${A[N]} */
+    const char *cause = follow(s, base, other, e, itself, texts);
     return cause ? cause : describe_line(s, e, texts);
 }
 

@@ -293,14 +293,15 @@ static void find_comparisons(Search *f, const SourceText *t, const char *line, c
     }
 }
 
-/* ${SIZE[$GPU]}: by all values in the place of one. */
+/* ${SIZE[$GPU]}, ${SEED[RANDOM % 8]}: by all values in the place of one, since other numbers may choose the
+ * same again. */
 static void find_subscripts(Search *f, const SourceText *t, const char *line, const char *end,
                             const TraceEntry *e)
 {
-    for (const char *p = line; (p = memmem(p, (size_t)(end - p), "[$", 2)); p++) {
-        const char *close = memchr(p, ']', (size_t)(end - p));
-        if (close && p > line && is_name_letter(p[-1]) && names_any(f, p, close))
-            add_edit(f, t, p + 1, close, "*", e);
+    for (const char *p = line; (p = memmem(p, (size_t)(end - p), "${", 2)); p += 2) {
+        const char *open = p + 2, *close = memchr(p, ']', (size_t)(end - p));
+        while (open < end && is_name_letter(*open)) open++;
+        if (close && *open == '[' && names_any(f, open, close)) add_edit(f, t, open + 1, close, "*", e);
     }
 }
 

@@ -76,9 +76,10 @@ SourceName *source_name(const Sources *s, const char *name)
 static void add_name(Sources *s, const char *text, size_t letters, SourceName seen, Texts *texts)
 {
     char name[128];
-    bool any = seen.read || seen.tested || seen.counted || seen.assigned;
-    if (letters >= sizeof name || !any) return;
+    if (letters >= sizeof name) return;
     snprintf(name, sizeof name, "%.*s", (int)letters, text);
+    seen.read |= is_machine_name(name); /* also without a $: ${SEED[RANDOM % 8]} */
+    if (!seen.read && !seen.tested && !seen.counted && !seen.assigned) return;
     SourceName *n = source_name(s, name);
     if (!n) {
         ARRAY_RESERVE_OR_STOP(s->name, s->name_room, s->names + 1);
