@@ -134,6 +134,12 @@ bool is_machine_name(const char *name)
                       strlen(name));
 }
 
+bool asks_for_trace(const char *text, const char *end)
+{
+    return has(text, end, "$-") || has(text, end, "${-") || has(text, end, "SHELLOPTS") ||
+           has(text, end, "xtrace");
+}
+
 bool source_reads_unset(const SourceName *n)
 {
     return (n->read || n->counted) && !n->tested && !n->assigned && !is_common_name(n->name);
