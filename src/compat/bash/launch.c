@@ -83,15 +83,28 @@ static bool has_unset_name(const Launch *l, const char *other, const char *ours)
     return false;
 }
 
-/* A word that only the other run has, behind `at` words of ours. changed: it replaces one. */
-static void add_other(Launch *l, LaunchCall *call, int which, const char *text, int at, bool changed)
+/* Whether a value that only the other run has is one of several: --data-path 1 a $(cat FILE). That of a
+ * variable that nobody sets is left out with a remark (lacks); the third and fourth run give it several. */
+static bool adds_value(const Launch *l, const LaunchCall *call, int which, const char *text, int at)
+{
+    bool unset = (which > 1 && which < ANSWERS) || is_unset_value(l, text) || has_unset_name(l, text, "");
+    bool behind = at && strncmp(call->word[at - 1].text, "--", 2);
+    bool before = at < call->words && strncmp(call->word[at].text, "--", 2);
+    return !unset && (behind || before);
+}
+
+/* A word that only the other run has, behind `at` words of ours. replaces: it replaces the next of them. */
+static void add_other(Launch *l, LaunchCall *call, int which, const char *text, int at, bool replaces)
 {
     const Run *base = &l->run[0], *other = &l->run[which];
+    bool option = !strncmp(text, "--", 2), changed = replaces && !strncmp(call->word[at].text, "--", 2);
     if (which == 1 && at && is_unset_value(l, text) && !*call->word[at - 1].lacks)
         call->word[at - 1].lacks = word_cause(&l->sources, base, other, "", text, &l->texts);
-    if (strncmp(text, "--", 2) || changed) return;
+    if (option ? changed : replaces || !adds_value(l, call, which, text, at)) return;
     const char *cause = l->cause[which];
     if (!cause) cause = word_cause(&l->sources, other, base, text, NULL, &l->texts);
+    for (int i = 0; i < call->others && !option; i++) /* one of a list is enough */
+        if (strncmp(call->other[i].text, "--", 2) && !strcmp(call->other[i].decided_by, cause)) return;
     call->other[call->others++] = (LaunchWord){ text, call->file, call->line, false, cause, text, "" };
 }
 
@@ -119,8 +132,7 @@ static void compare_words(Launch *l, LaunchCall *call, int which, const char *co
         for (int i = 0; i < call->words && !both; i++)
             if (match[i] == k) both = true, at = i + 1;
         if (!both)
-            add_other(l, call, which, theirs[k], at,
-                      at < call->words && match[at] < 0 && !strncmp(ours[at], "--", 2));
+            add_other(l, call, which, theirs[k], at, at < call->words && match[at] < 0);
     }
     free(match);
 }

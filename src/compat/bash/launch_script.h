@@ -70,7 +70,7 @@ typedef struct {
     int line;
     LaunchWord *word;     /* [words] its arguments */
     LaunchWord *launcher; /* [launchers] what stands before it: srun -N 2 torchrun --nproc_per_node 8 */
-    LaunchWord *other;    /* [others] options that only other answers give */
+    LaunchWord *other;    /* [others] options, and values of a list, that only other answers give */
     LaunchFile *made;     /* [files] the JSON files that its words name */
     int words, launchers, others, files;
     const char *instead;    /* what other answers start in its place; NULL: it is started with all of them */

@@ -76,8 +76,11 @@ static void add_value(Import *m, Options *o, Argument *a, const LaunchWord *w, c
         text = options_hold(o, w->unset);
         import_remark(m, o, from, "%s depends on %s and stands here as %s", name, w->decided_by, text);
     } else if (!w->agreed) {
-        import_refuse(m, o, from, "%s: '%.200s' depends on %s; put the value in its place, or %s", name, text,
-                      w->decided_by, give_value);
+        bool own = !a->count || (a->count == 1 && is_name(name) && wants_value(o, name)); /* of no list */
+        import_refuse(m, o, from,
+                      own ? "%s: '%.200s' depends on %s; put the value in its place, or %s"
+                          : "behind %s the word '%.200s' depends on %s; put the value in its place, or %s",
+                      name, text, w->decided_by, give_value);
         a->refused = true;
         return;
     }
@@ -198,7 +201,7 @@ static void refuse_others(Import *m, Options *o, const LaunchCall *s)
     char from[1100];
     for (int i = 0; i < s->others; i++) {
         const LaunchWord *w = &s->other[i];
-        if (is_place(o, w->text)) continue;
+        if (is_name(w->text) && is_place(o, w->text)) continue;
         snprintf(from, sizeof from, "%s:%d", w->file, w->line);
         import_refuse(m, o, from, "%.200s is given or not by %s; %s", w->text, w->decided_by, give_value);
     }
