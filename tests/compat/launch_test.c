@@ -222,9 +222,19 @@ static void conditions_decide(void **state)
         { "N=$(ls -d /sys/class/infiniband/* 2>/dev/null | wc -l)\npython t.py --n $N" MADE, NULL, NULL },
         { "N=$(getconf _NPROCESSORS_ONLN)\npython t.py --n $N", NULL, "getconf (run.sh:1, N)" },
         { "SEED=$((RANDOM % 2))\npython t.py --seed $SEED", NULL, "$RANDOM (run.sh:1, SEED)" },
-        { "python t.py --seed $RANDOM", NULL, "$RANDOM (run.sh:1)" }, { "python t.py --seed $(($(date +%s) % 2))", NULL, NULL }, { "python t.py --seed $(($$ % 2))" MADE, NULL, NULL },
+        { "S=(5)\npython t.py --seed x${S[RANDOM]}", NULL, "$RANDOM (run.sh:2)" }, { "I=$((RANDOM % 8))\nS=(2 4 4 4 2 2 2 2)\npython t.py --seed \"${S[I]}\"", NULL, "$RANDOM (run.sh:1, I)" },
+        { "python t.py --seed $(shuf -n 1 -i 0-1)", NULL, "shuf (run.sh:1)" }, { "python t.py --seed $RANDOM", NULL, "$RANDOM (run.sh:1)" }, { "python t.py --seed $(($(date +%s) % 2))", NULL, NULL }, { "python t.py --seed $(($$ % 2))" MADE, NULL, NULL },
         { "S=$(date +%s)\npython t.py --seed $((S / 100000000))", NULL, "date (run.sh:1, S)" }, { "python t.py --seed $((EPOCHSECONDS / 100000))", NULL, "$EPOCHSECONDS (run.sh:1)" },
         { "T=3; [ $(date +%u) = 9 ] && T=8\npython t.py --n $T", "3", NULL }, { "sleep 1; python t.py --n $((SECONDS / 100))", "0", "$SECONDS (run.sh:1)" },
+        /* that it is traced */
+        { "[[ $- == *x* ]] && T=8\npython t.py --n x$T", "x8", "$-, which says whether bash traces (run.sh:1)" }, { "case $- in *i*) T=1 ;; *x*) T=2 ;; esac\npython t.py --n x$T", "x2", "$-, which says whether bash traces (run.sh:1)" },
+        { "old=$-\nif [ -z \"${old##*x*}\" ]; then T=8; fi\npython t.py --n x$T", "x8", "$-, which says whether bash traces (run.sh:1, old)" }, { "[[ :$SHELLOPTS: == *:xtrace:* ]] && T=8\npython t.py --n x$T", "x8", NULL },
+        { "[ -o xtrace ] && T=8\npython t.py --n x$T", "x8", NULL }, { "if shopt -qo xtrace; then T=8; fi\npython t.py --n x$T", "x8", NULL }, { "if set -o | grep -q 'xtrace.*on'; then T=8; fi\npython t.py --n x$T", "x8", NULL },
+        /* what is named */
+        { "[ -f /none/a ] && T=8\npython t.py --n x$T", "x", "/none/a (run.sh:1)" },
+        { "N=$(nvidia-smi -L | wc -l)\nfor ((i=0;i<4;i++)); do [ $i -eq 1 ] && continue; T=$((i*N)); done\npython t.py --n x$T", "x3", "nvidia-smi (run.sh:1, N)" },
+        { "A=\"\n --x $LR\n\"\n[ $(nvidia-smi -L | wc -l) -ge 5 ] && A=\"--n 3\"\npython t.py --m $A", "--x", "$LR, which is not set (run.sh:3)" },
+        { "coproc nvidia-smi; read -u ${COPROC[0]} N\npython t.py --n $N", "4", NULL },
         /* the host */
         { "case $(hostname) in gpu*) T=2 ;; *) T=3 ;; esac\npython t.py --n $T", "3", "hostname (run.sh:1)" },
         { "if [[ $(hostname) == *frontier* ]]; then T=2; fi\npython t.py --n x$T", "x", "hostname (run.sh:1)" },
@@ -243,7 +253,7 @@ static void answers_do_not_decide(void **state)
     static const char *const scripts[] = {
         "nvidia-smi\nmodule load x\nN=3\npython t.py --n $N", "A=$(date +%Y)\npython t.py --n 1",
         "set -e\ncommand -v nosuch || true\nif [ -z \"$DEPTH\" ]; then DEPTH=4; fi\npython t.py --n ${DEPTH} --m ${WIDTH:-7}",
-        "nvidia-smi || exit 1\npython t.py --n 1", "python prepare.py && python t.py --n 2", "for i in 1 2 3; do sleep 100; done; python t.py --n 3",
+        "nvidia-smi || exit 1\npython t.py --n 1", "case $- in *i*) N=1 ;; *) N=2 ;; esac\n[[ $- == *i* ]] || N=3$N\nold=$-; set +x\n[[ $old == *x* ]] && set -x\npython t.py --n $N", "python prepare.py && python t.py --n 2", "for i in 1 2 3; do sleep 100; done; python t.py --n 3",
     };
     EACH_WAY(way)
         for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {

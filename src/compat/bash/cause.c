@@ -94,23 +94,23 @@ static bool is_answered(const Run *run, const char *name)
     return false;
 }
 
-/* Or one that says what the machine is. */
-static bool reads_missing(const TraceEntry *e)
+/* path: of a file that is missing, or says what the machine is. */
+static bool reads_missing(char path[1024], const TraceEntry *e)
 {
-    char path[1024];
     for (const char *p = e->text; entry_reads(path, &p, e);)
         if (access(path, F_OK) || !strncmp(path, "/proc/", 6) || !strncmp(path, "/sys/", 5)) return true;
     return false;
+}
+
+static bool is_test(const TraceEntry *e)
+{
+    return words_have("'[' [ [[ test", e->text, strcspn(e->text, " "));
 }
 
 static const char *describe(const Sources *s, const char *program, const TraceEntry *e, Texts *texts)
 {
     size_t letters = assigned_letters(e->text);
     const char *file = source_shown(s, e->file);
-    if (*program && words_have("'[' [ [[ test", program, strlen(program)))
-        program = texts_printable(texts, e->text, (int64_t)strlen(e->text), 120);
-    if (!strncmp(program, "'[' ", 4))
-        program = texts_format(texts, "[ %.*s]", (int)strlen(program) - 7, program + 4);
     return texts_format(texts, "%.200s%s(%s:%d%s%.*s)", texts_printable(texts, program, 255, 200),
                         *program ? " " : "", *file ? file : "bash -c", e->line, letters ? ", " : "",
                         (int)(letters < 100 ? letters : 100), e->text);
@@ -121,12 +121,13 @@ static const char *describe(const Sources *s, const char *program, const TraceEn
 static const char *program_before(const Sources *s, const Run *run, const Run *other, const TraceEntry *e,
                                   bool itself, Texts *texts)
 {
-    char program[256];
+    char program[256], path[1024];
     for (const TraceEntry *i = itself ? e : e - 1; i >= run->entry && i > e - 40; i--) {
         if (i != e && i->depth <= e->depth) break; /* deeper ones may be of a function, on other lines */
         command_of(program, i->text);
-        if (is_answered(run, program) || is_answered(other, program) || reads_missing(i))
-            return describe(s, program, e, texts);
+        bool missing = reads_missing(path, i);
+        if (is_answered(run, program) || is_answered(other, program) || missing)
+            return describe(s, missing && is_test(i) ? path : program, e, texts);
     }
     if (strstr(e->text, "$(") || strchr(e->text, '`')) /* traced before what is inside */
         for (const TraceEntry *i = e + 1; i < run->entry + run->entries && i->depth > e->depth; i++) {
@@ -137,10 +138,25 @@ static const char *program_before(const Sources *s, const Run *run, const Run *o
     return NULL;
 }
 
+/* The line of an entry; of an assignment that ends in another line all from its name on. */
+static const char *entry_line(const Sources *s, const TraceEntry *e, int *bytes)
+{
+    const char *line = source_line(s, e->file, e->line, bytes);
+    size_t letters = assigned_letters(e->text);
+    if (!letters || !*bytes) return line;
+    for (int above = 0, more; above < 50; above++) {
+        const char *first = source_line(s, e->file, e->line - above, &more);
+        if (!more || !memmem(first, (size_t)more, e->text, letters)) continue;
+        *bytes += (int)(line - first);
+        return first;
+    }
+    return line;
+}
+
 static bool names_variable(const Sources *s, const TraceEntry *e, const char *name, size_t letters)
 {
     int bytes;
-    const char *line = source_line(s, e->file, e->line, &bytes);
+    const char *line = entry_line(s, e, &bytes);
     for (const char *at = line; (at = memmem(at, (size_t)(line + bytes - at), name, letters)); at++)
         if ((at == line || !is_name_letter(at[-1])) && !is_name_letter(at[letters])) return true;
     return false;
@@ -156,7 +172,10 @@ static const char *describe_unset(const SourceName *n, Place at, Texts *texts)
 /* A variable that nobody sets, on the line of an assignment, or one of the machine's; NULL: it names none. */
 static const char *unset_on_line(const Sources *s, const TraceEntry *e, Texts *texts)
 {
-    const char *file = source_shown(s, e->file);
+    int bytes;
+    const char *file = source_shown(s, e->file), *line = source_line(s, e->file, e->line, &bytes);
+    if (asks_for_trace(line, line + bytes))
+        return describe(s, "$-, which says whether bash traces", e, texts);
     for (const SourceName *n = s->name; *file && n < s->name + s->names; n++) {
         if (!names_variable(s, e, n->name, strlen(n->name))) continue;
         if (n->unset) return describe_unset(n, (Place){ file, e->line }, texts);
@@ -170,9 +189,11 @@ static const char *unset_on_line(const Sources *s, const TraceEntry *e, Texts *t
 static const char *describe_line(const Sources *s, const TraceEntry *e, Texts *texts)
 {
     int bytes;
-    const char *line = source_line(s, e->file, e->line, &bytes);
+    const char *line = entry_line(s, e, &bytes);
     for (; bytes && strchr(" \t", *line); bytes--) line++;
-    return describe(s, bytes ? texts_printable(texts, line, bytes, 120) : "", e, texts);
+    if (!bytes) line = e->text, bytes = (int)strlen(line);
+    line = texts_printable(texts, line, bytes, 120);
+    return describe(s, texts_format(texts, "the outcome of `%s`", line), e, texts);
 }
 
 /* The condition before an assignment that only one run makes. */
@@ -182,12 +203,18 @@ static const char *condition_cause(const Sources *s, const Run *base, const Run 
     for (const TraceEntry *e = at - 1; e >= base->entry && e > at - 200; e--) {
         const char *program = program_before(s, base, other, e, true, texts);
         if (program) return program;
-        bool test = e->text[0] == '[' || e->text[0] == '\'' || !strncmp(e->text, "test ", 5) ||
-                    !strncmp(e->text, "((", 2) || !strncmp(e->text, "case ", 5);
-        if (test && differs(e))
-            return describe(s, texts_printable(texts, e->text, (int64_t)strlen(e->text), 120), e, texts);
+        bool test = is_test(e) || !strncmp(e->text, "((", 2) || !strncmp(e->text, "case ", 5);
+        if (test && differs(e)) return describe_line(s, e, texts);
     }
     return NULL;
+}
+
+/* The variable that an entry sets, by read the last one. */
+static const char *set_by(const TraceEntry *e, size_t *letters)
+{
+    const char *name = strncmp(e->text, "read ", 5) ? NULL : strrchr(e->text, ' ');
+    *letters = name ? strlen(name + 1) : assigned_letters(e->text);
+    return name ? name + 1 : e->text;
 }
 
 static const char *follow(const Sources *s, const Run *base, const Run *other, const TraceEntry *e,
@@ -198,9 +225,11 @@ static const char *follow(const Sources *s, const Run *base, const Run *other, c
         const char *found = program_before(s, base, other, e, itself || steps, texts);
         if (!found) found = unset_on_line(s, e, texts);
         if (found) return found;
+        if (steps && !e->twin && (found = condition_cause(s, base, other, e, texts))) return found;
         for (const TraceEntry *i = e - 1; i >= base->entry && !from; i--) {
-            size_t letters = assigned_letters(i->text);
-            if (letters && (differs(i) || i->answered) && names_variable(s, e, i->text, letters)) from = i;
+            size_t letters;
+            const char *name = set_by(i, &letters);
+            if (letters && (differs(i) || i->answered) && names_variable(s, e, name, letters)) from = i;
         }
         if (!from && !e->twin) return condition_cause(s, base, other, e, texts);
         for (const TraceEntry *i = e - 1; !from && i >= base->entry && same_place(i, e); i--)
@@ -222,7 +251,9 @@ bool entry_answered(const Sources *s, const Run *base, const Run *other, const T
 const char *entry_cause(const Sources *s, const Run *base, const Run *other, const TraceEntry *e,
                         Texts *texts)
 {
-    const char *cause = follow(s, base, other, e, true, texts);
+    char program[256];
+    bool itself = !is_answered(base, command_of(program, e->text)); /* not torchrun t.py ${A[N]} */
+    const char *cause = follow(s, base, other, e, itself, texts);
     return cause ? cause : describe_line(s, e, texts);
 }
 

@@ -83,15 +83,28 @@ static bool has_unset_name(const Launch *l, const char *other, const char *ours)
     return false;
 }
 
-/* A word that only the other run has, behind `at` words of ours. changed: it replaces one. */
-static void add_other(Launch *l, LaunchCall *call, int which, const char *text, int at, bool changed)
+/* Whether a value that only the other run has is one of several: --data-path 1 a $(cat FILE). That of a
+ * variable that nobody sets is left out with a remark (lacks); the third and fourth run give it several. */
+static bool adds_value(const Launch *l, const LaunchCall *call, int which, const char *text, int at)
+{
+    bool unset = (which > 1 && which < ANSWERS) || is_unset_value(l, text) || has_unset_name(l, text, "");
+    bool behind = at && strncmp(call->word[at - 1].text, "--", 2);
+    bool before = at < call->words && strncmp(call->word[at].text, "--", 2);
+    return !unset && (behind || before);
+}
+
+/* A word that only the other run has, behind `at` words of ours. replaces: it replaces the next of them. */
+static void add_other(Launch *l, LaunchCall *call, int which, const char *text, int at, bool replaces)
 {
     const Run *base = &l->run[0], *other = &l->run[which];
+    bool option = !strncmp(text, "--", 2), changed = replaces && !strncmp(call->word[at].text, "--", 2);
     if (which == 1 && at && is_unset_value(l, text) && !*call->word[at - 1].lacks)
         call->word[at - 1].lacks = word_cause(&l->sources, base, other, "", text, &l->texts);
-    if (strncmp(text, "--", 2) || changed) return;
+    if (option ? changed : replaces || !adds_value(l, call, which, text, at)) return;
     const char *cause = l->cause[which];
     if (!cause) cause = word_cause(&l->sources, other, base, text, NULL, &l->texts);
+    for (int i = 0; i < call->others && !option; i++) /* one of a list is enough */
+        if (strncmp(call->other[i].text, "--", 2) && !strcmp(call->other[i].decided_by, cause)) return;
     call->other[call->others++] = (LaunchWord){ text, call->file, call->line, false, cause, text, "" };
 }
 
@@ -119,19 +132,24 @@ static void compare_words(Launch *l, LaunchCall *call, int which, const char *co
         for (int i = 0; i < call->words && !both; i++)
             if (match[i] == k) both = true, at = i + 1;
         if (!both)
-            add_other(l, call, which, theirs[k], at,
-                      at < call->words && match[at] < 0 && !strncmp(ours[at], "--", 2));
+            add_other(l, call, which, theirs[k], at, at < call->words && match[at] < 0);
     }
     free(match);
+}
+
+/* In whatever folder: $MEGATRON/pretrain_gpt.py */
+static bool is_same_program(const char *a, const char *b)
+{
+    return !strcmp(path_leaf(a, strlen(a)), path_leaf(b, strlen(b)));
 }
 
 /* Whether they start the same program; whole: with the same words, at the same place. */
 static bool is_like(const Launch *l, const Run *run, const CallRecord *a, const CallRecord *b, bool whole)
 {
     int p = program_word(a), q = program_word(b);
-    if (p < 0 || q < 0 || strcmp(a->word[p], b->word[q])) return false;
+    if (p < 0 || q < 0 || !is_same_program(a->word[p], b->word[q])) return false;
     if (whole && a->words - p != b->words - q) return false;
-    for (int i = 0; whole && i < a->words - p; i++)
+    for (int i = 1; whole && i < a->words - p; i++)
         if (strcmp(a->word[p + i], b->word[q + i])) return false;
     if (!whole) return true;
     Place at = call_place(&l->sources, &l->run[0], a), there = call_place(&l->sources, run, b);
@@ -153,11 +171,31 @@ static void pair_calls(const CallRecord **other, const Launch *l, const CallReco
     free(used);
 }
 
+/* A run without such a call decides nothing where it starts no program: [ -d $DATA ] || exit 1. Where it
+ * starts one that the base run does not start, and that is no tool, the call itself depends on answers. */
+static void find_instead(Launch *l, LaunchCall *call, int which)
+{
+    const Run *run = &l->run[which];
+    for (const CallRecord *c = run->call; c < run->call + run->calls && !call->instead; c++) {
+        int at = program_word(c);
+        const char *program = at < 0 ? "" : c->word[at];
+        bool known = at < 0 || (l->in->is_tool && l->in->is_tool(program));
+        for (int i = 0; i < l->out->calls; i++) known |= is_same_program(l->out->call[i].program, program);
+        if (known) continue;
+        call->instead = program, call->decided_by = l->cause[which];
+        if (!call->decided_by)
+            call->decided_by = word_cause(&l->sources, run, &l->run[0], program, NULL, &l->texts);
+    }
+}
+
 /* A call with its like in another run. The names of files may depend on the machine, too. */
 static void compare_call(Launch *l, LaunchCall *call, int which, const CallRecord *own,
                          const CallRecord *other)
 {
-    if (!other) return;
+    if (!other) {
+        find_instead(l, call, which);
+        return;
+    }
     int from = program_word(other) + 1, count = other->words - from;
     LaunchWord *more = texts_room(&l->texts, (size_t)(call->others + count) * sizeof *more);
     if (call->others) memcpy(more, call->other, (size_t)call->others * sizeof *more);

@@ -32,7 +32,7 @@ const char *const recorded_names[] = {
 const char *const asked_names[] = { "hostname",    "nproc", "lscpu",  "free",      "df",
                                     "uname",       "arch",  "hostid", "getconf",   "systemd-detect-virt",
                                     "lsb_release", "lsblk", "uptime", "dmidecode", "ibv_devices",
-                                    "lstopo",      NULL };
+                                    "lstopo",      "shuf",  "uuidgen", NULL };
 const char *const run_files[RUN_TEXTS] = { "calls", "trace", "printed" };
 
 bool is_python_name(const char *name)

@@ -109,34 +109,78 @@ static void set_environment(Launch *l, RunInput *in, const char **out)
         if (n->site) add_variable(in, out, texts_format(&l->texts, "%s=7", n->name));
 }
 
-/* A file that the script sources and that is missing, but for those that only find programs; NULL: none. */
+/* The path of `source PATH` or `. PATH`, of *letters letters; NULL: the text is no such command. */
+static const char *sourced_path(const char *text, size_t *letters)
+{
+    const char *path = !strncmp(text, "source ", 7) ? text + 7 : !strncmp(text, ". ", 2) ? text + 2 : NULL;
+    if (path) path += strspn(path, "\"'"), *letters = strcspn(path, " \t\n;&|)}\"'");
+    return path;
+}
+
+static bool sources_path(const Run *run, const char *path, size_t letters)
+{
+    size_t n;
+    for (const TraceEntry *e = run->entry; e < run->entry + run->entries; e++) {
+        const char *other = sourced_path(e->text, &n);
+        if (other && n == letters && !memcmp(other, path, n)) return true;
+    }
+    return false;
+}
+
+/* The FILE of [ -f FILE ] && . FILE, written alike in both places, that the run does not source. */
+static const char *tested_path(Launch *l, const Run *run, const TraceEntry *e, size_t *letters)
+{
+    const SourceText *t = source_find(&l->sources, e->file);
+    const char *path = strchr("['t", *e->text) ? strstr(e->text, " -") : NULL;
+    if (!path || !t || e->line < 1 || e->line > t->lines || !strchr("fers", path[2]) || path[3] != ' ')
+        return NULL;
+    path += 4, *letters = strcspn(path, " \n");
+    const char *end = t->line[e->line + 4 < t->lines ? e->line + 4 : t->lines], *own;
+    const char *word = memmem(t->line[e->line - 1], (size_t)(end - t->line[e->line - 1]), path - 3, 3);
+    if (!word) return NULL;
+    word += 3 + strspn(word + 3, "\"'");
+    size_t n = strcspn(word, " \t\n;&|)}\"'"), m;
+    for (const char *p = word; n && p < end; p++) {
+        own = strchr(" \t\n;&", p[-1]) ? sourced_path(p, &m) : NULL;
+        if (own && m == n && !memcmp(own, word, n)) return sources_path(run, path, *letters) ? NULL : path;
+    }
+    return NULL;
+}
+
+/* Whether the run did not find a file that it sources, or found one that was made for it. */
+static bool lacks_file(const Launch *l, const Run *run, const char *path)
+{
+    char says[600];
+    snprintf(says, sizeof says, "%.500s: No such file or directory", path);
+    if (strstr(run->output->text[RUN_PRINTED], says)) return true;
+    for (int i = 0; i < l->lackings; i++)
+        if (!strcmp(l->lacking[i].path, path)) return !sources_path(&l->run[0], path, strlen(path));
+    return false;
+}
+
+/* A file that is missing, and that some run sources, or would if it were there; but none of those that only
+ * find programs. NULL: none. */
 static const char *find_lost(Launch *l)
 {
     static const char finders[] =
         "activate conda.sh mamba.sh micromamba.sh modules.sh module.sh lmod.sh z00_lmod.sh setvars.sh "
         "bash .bashrc .bash_profile .profile profile bashrc";
-    for (const TraceEntry *e = l->run[0].entry; e < l->run[0].entry + l->run[0].entries; e++) {
-        const char *path = !strncmp(e->text, "source ", 7) ? e->text + 7
-                           : !strncmp(e->text, ". ", 2)    ? e->text + 2
-                                                           : NULL;
-        char says[600];
-        if (!path) continue;
-        int n = (int)strcspn(path, " \n"),
-            used = snprintf(says, 600, "%.*s: No such file or directory", n, path);
-        if (used >= 600 || !strstr(l->run[0].output->text[RUN_PRINTED], says)) continue;
-        const char *name = says + n;
-        while (name > says && name[-1] != '/') name--;
-        says[n] = 0;
-        if (!words_have(finders, name, strlen(name))) return texts_keep(&l->texts, says, n);
-    }
+    for (const Run *run = l->run; run < l->run + l->runs; run++)
+        for (const TraceEntry *e = run->entry; e < run->entry + run->entries; e++) {
+            size_t n = 0;
+            const char *from = sourced_path(e->text, &n), *path = from;
+            if (!from && !(from = tested_path(l, run, e, &n))) continue;
+            const char *kept = texts_keep(&l->texts, from, (int64_t)n), *name = path_leaf(kept, n);
+            bool lost = !path || lacks_file(l, run, kept);
+            if (lost && !words_have(finders, name, strlen(name))) return kept;
+        }
     return NULL;
 }
 
 /* Names that bash reads from the environment without a default, and those of a scheduler's job; those with a
  * default as well where a file is missing that might set them. */
-static void find_unset(Launch *l)
+static void find_unset(Launch *l, const char *lost)
 {
-    const char *lost = find_lost(l);
     static const char *const schedulers[] = { "SLURM_", "PBS_", "LSB_", "COBALT_", "FLUX_", "OMPI_", "PMI_" };
     for (SourceName *n = l->sources.name; n < l->sources.name + l->sources.names; n++) {
         n->unset = source_reads_unset(n) && !is_variable_set(l, n->name);
@@ -564,9 +608,13 @@ Status runs_make(Launch *l)
     TRY(run_where_it_fits(l));
     if (!calls_of(&l->run[l->runs++])) return OK;
     find_lacking_files(l);
-    find_unset(l);
     find_patterns(l);
-    for (int answers = 1; answers < ANSWERS; answers++) TRY(run_otherwise(l, answers));
-    run_edited(l);
+    const char *lost = find_lost(l), *known;
+    do { /* again where only other answers lead to a file that is missing */
+        l->runs = 1, known = lost;
+        find_unset(l, lost);
+        for (int answers = 1; answers < ANSWERS; answers++) TRY(run_otherwise(l, answers));
+        run_edited(l);
+    } while (!known && (lost = find_lost(l)));
     return OK;
 }

@@ -55,7 +55,7 @@ static bool is_compared(const char *line, const char *at, const char *end)
 static bool is_assigned(const char *line, const char *at, const char *end)
 {
     static const char *const words[] = { "read",  "for",     "getopts", "mapfile", "readarray", "printf",
-                                         "local", "declare", "typeset", "select",  "let" };
+                                         "local", "declare", "typeset", "select",  "let",       "coproc" };
     if (*end == '=' || *end == '[' || !strncmp(end, "+=", 2) || !strncmp(end, "++", 2) ||
         !strncmp(end, "--", 2))
         return true;
@@ -64,6 +64,16 @@ static bool is_assigned(const char *line, const char *at, const char *end)
     for (int i = 0; i < COUNT(words); i++)
         if (find_word(line, at, words[i])) return true;
     return false;
+}
+
+/* Within (( )), and not in a command there: for ((i = 0; i < $(nproc); i++)) */
+static bool is_calculated(const char *line, const char *at)
+{
+    uint64_t open = 0; /* a bit for each parenthesis, the innermost last: whether it calculates */
+    for (const char *c = line; c < at; c++)
+        if (*c == ')') open >>= 1;
+        else if (*c == '(') open = open << 1 | (c[1] == '(' || ((open & 1) && (c == line || c[-1] != '$')));
+    return open & 1;
 }
 
 SourceName *source_name(const Sources *s, const char *name)
@@ -76,9 +86,10 @@ SourceName *source_name(const Sources *s, const char *name)
 static void add_name(Sources *s, const char *text, size_t letters, SourceName seen, Texts *texts)
 {
     char name[128];
-    bool any = seen.read || seen.tested || seen.counted || seen.assigned;
-    if (letters >= sizeof name || !any) return;
+    if (letters >= sizeof name) return;
     snprintf(name, sizeof name, "%.*s", (int)letters, text);
+    seen.read |= is_machine_name(name); /* also without a $: ${SEED[RANDOM % 8]} */
+    if (!seen.read && !seen.tested && !seen.counted && !seen.assigned) return;
     SourceName *n = source_name(s, name);
     if (!n) {
         ARRAY_RESERVE_OR_STOP(s->name, s->name_room, s->names + 1);
@@ -99,7 +110,7 @@ static void find_names(Sources *s, const char *line, const char *end, Place plac
         if (!is_name_letter(*p) || isdigit((unsigned char)*p)) continue;
         const char *dollar = p - (p > line && p[-1] == '{') - 1;
         bool brace = p > line && p[-1] == '{', read = dollar >= line && *dollar == '$';
-        bool counts = has(line, p, "(("), bare = !read && !brace;
+        bool bare = !read && !brace;
         if (read && dollar > line && dollar[-1] == '\\') continue;
         bool compared = read && is_compared(line, dollar, next),
              tested = read && !compared && is_tested(line, p - brace, next);
@@ -107,7 +118,7 @@ static void find_names(Sources *s, const char *line, const char *end, Place plac
                  (SourceName){ .place = place,
                                .read = read && !tested,
                                .tested = tested,
-                               .counted = compared || (counts && (read || (bare && has(p, end, "))")))),
+                               .counted = compared || is_calculated(line, p),
                                .assigned = bare && is_assigned(line, p, next) },
                  texts);
     }
@@ -120,7 +131,7 @@ bool is_common_name(const char *name)
         "PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "OLDPWD", "HOSTNAME", "RANDOM", "SECONDS",
         "LINENO", "UID", "EUID", "PPID", "IFS", "OSTYPE", "HOSTTYPE", "MACHTYPE", "SHLVL", "REPLY",
         "OPTARG", "OPTIND", "FUNCNAME", "PIPESTATUS", "LANG", "TERM", "TMPDIR", "DIRSTACK", "GROUPS",
-        "COLUMNS", "LINES", "EPOCHSECONDS", "EPOCHREALTIME", "SRANDOM", "_"
+        "COLUMNS", "LINES", "EPOCHSECONDS", "EPOCHREALTIME", "SRANDOM", "COPROC", "_"
     };
     for (int i = 0; i < COUNT(names); i++)
         if (!strcmp(name, names[i])) return true;
@@ -131,6 +142,12 @@ bool is_machine_name(const char *name)
 {
     return words_have("RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME BASHPID PPID HOSTNAME", name,
                       strlen(name));
+}
+
+bool asks_for_trace(const char *text, const char *end)
+{
+    return has(text, end, "$-") || has(text, end, "${-") || has(text, end, "SHELLOPTS") ||
+           has(text, end, "xtrace");
 }
 
 bool source_reads_unset(const SourceName *n)

@@ -76,8 +76,11 @@ static void add_value(Import *m, Options *o, Argument *a, const LaunchWord *w, c
         text = options_hold(o, w->unset);
         import_remark(m, o, from, "%s depends on %s and stands here as %s", name, w->decided_by, text);
     } else if (!w->agreed) {
-        import_refuse(m, o, from, "%s: '%.200s' depends on %s; put the value in its place, or %s", name, text,
-                      w->decided_by, give_value);
+        bool own = !a->count || (a->count == 1 && is_name(name) && wants_value(o, name)); /* of no list */
+        import_refuse(m, o, from,
+                      own ? "%s: '%.200s' depends on %s; put the value in its place, or %s"
+                          : "behind %s the word '%.200s' depends on %s; put the value in its place, or %s",
+                      name, text, w->decided_by, give_value);
         a->refused = true;
         return;
     }
@@ -169,6 +172,16 @@ static void read_deepspeed_file(Import *m, Options *o, const char *script)
 
 /* ---- a script ---- */
 
+static void refuse_instead(Import *m, Options *o, const LaunchCall *s)
+{
+    char from[1100];
+    if (!s->instead) return;
+    snprintf(from, sizeof from, "%s:%d", s->file, s->line);
+    import_refuse(m, o, from,
+                  "whether %.200s or %.200s is started depends on %s; leave only one of them in the script, "
+                  "or %s", s->program, s->instead, s->decided_by, give_value);
+}
+
 /* What starts the ranks is not an option of ours, but says how many there are. */
 static void show_launcher(Import *m, Options *o, const LaunchCall *s)
 {
@@ -188,7 +201,7 @@ static void refuse_others(Import *m, Options *o, const LaunchCall *s)
     char from[1100];
     for (int i = 0; i < s->others; i++) {
         const LaunchWord *w = &s->other[i];
-        if (is_place(o, w->text)) continue;
+        if (is_name(w->text) && is_place(o, w->text)) continue;
         snprintf(from, sizeof from, "%s:%d", w->file, w->line);
         import_refuse(m, o, from, "%.200s is given or not by %s; %s", w->text, w->decided_by, give_value);
     }
@@ -434,6 +447,7 @@ static TextList all_words(Options *o, const LaunchCall *s)
 static void take_call(Import *m, Options *o, const LaunchCall *s, const char *path)
 {
     TextList words = all_words(o, s);
+    refuse_instead(m, o, s);
     show_launcher(m, o, s);
     for (int i = 0; i < s->words;) {
         bool known  = deepspeed_config(m, o, s, i, false),
@@ -476,6 +490,11 @@ static bool trains_gpt(const char *program)
     return program_of(program).kind == PROGRAM_TRAINS_GPT;
 }
 
+static bool is_tool(const char *program)
+{
+    return program_of(program).kind == PROGRAM_IS_TOOL;
+}
+
 static Status take_script(Import *m, Options *o, const LaunchInput *in)
 {
     LaunchRecord      r;
@@ -502,7 +521,7 @@ Status import_megatron(Import *m, Options *o)
     LaunchInput in;
     CHECK(argument && variable, "no memory for %d words", count);
     Status status = launch_words(&in, argument, variable, count, o->from_script.text);
-    in.wanted = o->program_is_gpt ? NULL : trains_gpt;
+    in.wanted = o->program_is_gpt ? NULL : trains_gpt, in.is_tool = is_tool;
     if (status == OK) status = take_script(m, o, &in);
     free(argument);
     free(variable);

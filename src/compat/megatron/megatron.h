@@ -58,10 +58,11 @@ bool partition_layers(int64_t *layers, char *why, size_t size, const char *metho
  * Which of the programs that a script starts pretrains a model as jotun train does: options of BERT have the
  * same names. */
 
-typedef enum { PROGRAM_UNKNOWN, PROGRAM_TRAINS_GPT, PROGRAM_IS_OTHER } ProgramKind;
+/* A tool trains nothing: it makes data, converts, evaluates or answers. */
+typedef enum { PROGRAM_UNKNOWN, PROGRAM_TRAINS_GPT, PROGRAM_IS_OTHER, PROGRAM_IS_TOOL } ProgramKind;
 
-/* what, instead: of an other one: "pretrains BERT, which is not built", "use the program that has it"; else
- * "". */
+/* what, instead: of an other one or a tool: "pretrains BERT, which is not built", "use the program that has
+ * it"; else "". */
 typedef struct {
     ProgramKind kind;
     const char *what, *instead;

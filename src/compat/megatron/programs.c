@@ -13,8 +13,9 @@ typedef struct {
 } ProgramRow;
 
 /* Programs by the end of their path; * matches any letters of a name. The first row that fits counts: one
- * that pretrains a language model of the kind that jotun train has, or what another does, and what does it
- * here. A program without a row is refused as well, unless the user says what it is (--program-is-gpt). */
+ * that pretrains a language model of the kind that jotun train has, or what another one or a tool does, and
+ * what does it here. A program without a row is refused as well, unless the user says what it is
+ * (--program-is-gpt). */
 #define NOT_BUILT "use the program that has it"
 static const ProgramRow program_rows[] = {
     { "multimodal/*.py mimo/*.py pretrain_vlm.py",
@@ -41,21 +42,21 @@ static const ProgramRow program_rows[] = {
       { PROGRAM_IS_OTHER, "finetunes or evaluates on a task",
         "use jotun eval perplexity for the perplexity of a text" } },
     { "eval_harness/*.py evaluate*.py",
-      { PROGRAM_IS_OTHER, "evaluates a model", "use jotun eval perplexity for the perplexity of a text" } },
+      { PROGRAM_IS_TOOL, "evaluates a model", "use jotun eval perplexity for the perplexity of a text" } },
     { "preprocess_data*.py preprocess_mmdata.py",
-      { PROGRAM_IS_OTHER, "makes tokens of text", "use jotun prepare" } },
+      { PROGRAM_IS_TOOL, "makes tokens of text", "use jotun prepare" } },
     { "merge_datasets.py merge_preprocessed_data.py",
-      { PROGRAM_IS_OTHER, "merges token files", "use jotun data merge" } },
+      { PROGRAM_IS_TOOL, "merges token files", "use jotun data merge" } },
     { "*text_generation_server.py",
-      { PROGRAM_IS_OTHER, "answers requests with a model", "use jotun serve" } },
+      { PROGRAM_IS_TOOL, "answers requests with a model", "use jotun serve" } },
     { "text_generation*.py generate*.py *generate_text*.py generate_samples*.py "
       "run_text_generation.py",
-      { PROGRAM_IS_OTHER, "continues texts with a model", "use jotun generate" } },
+      { PROGRAM_IS_TOOL, "continues texts with a model", "use jotun generate" } },
     { "checkpoint/*.py checkpoint_util.py convert*.py hf2*.py *_converter.py merge_mp_partitions.py "
       "checkpoint_reshaping_and_interoperability.py",
-      { PROGRAM_IS_OTHER, "converts a checkpoint", "use jotun convert" } },
+      { PROGRAM_IS_TOOL, "converts a checkpoint", "use jotun convert" } },
     { "tools/*.py",
-      { PROGRAM_IS_OTHER, "is a tool beside the training",
+      { PROGRAM_IS_TOOL, "is a tool beside the training",
         "use jotun --help, which lists jotun's commands" } },
 };
 enum { PROGRAM_ROWS = COUNT(program_rows) };
@@ -90,7 +91,7 @@ static Status none_trains(int count, const char *const *path)
     char line[1024] = "";
     for (int i = 0; i < count; i++) {
         Program p = program_of(path[i]);
-        if (p.kind == PROGRAM_IS_OTHER)
+        if (p.kind != PROGRAM_UNKNOWN)
             message_item(line, sizeof line, "; ", "%s %s; %s", path[i], p.what, p.instead);
         else
             message_item(line, sizeof line, "; ", "%s is not known as a program that pretrains a GPT; give "
