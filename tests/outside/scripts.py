@@ -290,6 +290,8 @@ def position(a):
         kind = "rope"
     if a.get("no_position_embedding") or a.get("add_position_embedding") is False and kind == "learned_absolute":
         kind = "none"
+    if a.get("multi_latent_attention") and kind == "rope":              # MLATransformerConfig
+        kind = a.get("rope_type") or "yarn"
     return {"rotary": "rope", "absolute": "learned_absolute"}.get(kind, kind)
 
 
@@ -376,7 +378,7 @@ def differences(answer, original, words):
             continue                                                           # it counts for nothing
         if key in ("initial-loss-scale", "loss-scale-window", "hysteresis") and not a.get("fp16"):
             continue
-        if key.startswith("rotary-") and position(a) != "rope":
+        if key.startswith("rotary-") and position(a) not in ("rope", "yarn"):
             continue
         if not same(key, ours, theirs):
             found.append((key, ours, theirs))
