@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/seam.h"
+#include "base/words.h"
 #include "cli/help.h"
 #include "cli/setup/setup.h"
 #include "comm/transport.h"
@@ -28,11 +29,16 @@ static int ended(Status status)
 
 static bool is_help(const char *word) { return !strcmp(word, "--help") || !strcmp(word, "-h"); }
 
-/* After "--" a word is an argument, whatever it looks like. */
+/* After "--" a word is an argument, whatever it looks like, and after the script of another program it is that
+ * script's. */
 static bool asks_help(int argc, char **argv)
 {
-    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
-        if (is_help(argv[i])) return true;
+    bool script = false;
+    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++) {
+        if (!script && is_help(argv[i])) return true;
+        script |= !strncmp(argv[i], "--", 2) && i + 1 < argc && !is_help(argv[i + 1]) &&
+                  words_have(COMPAT_REST, argv[i] + 2, strlen(argv[i] + 2));
+    }
     return false;
 }
 

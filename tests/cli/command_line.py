@@ -82,6 +82,7 @@ def without_effect():
 def help_of_commands():
     expect(0, "tokenizer encode ", "tokenizer", "--help", never="half a command")
     expect(0, "data merge ", "data", "-h")
+    expect(1, "cannot be read", "config", "--from-megatron", "nowhere.sh", "-h", 192, never="Usage")
     expect(2, "jotun tokenizer needs a subcommand: jotun tokenizer encode", "tokenizer")
     expect(0, "start from the shape of a known model", "help", "train")
     expect(0, "data merge ", "help", "data")

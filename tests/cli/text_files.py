@@ -72,6 +72,8 @@ def named(folder):
         expect(f"--input-encoding {codec}: {said!r}", said == text.rstrip("\n") + "\n")
     for codec, mark in MARKED.items():
         path = put(folder, "marked.txt", mark + text.encode(codec))
+        if codec != "utf-16-le":
+            refused(["--input-encoding says utf-16le"], "prepare", "--input", path, "--output-prefix", os.path.join(folder, "x"), "--input-encoding", "utf-16le")
         refused([f"{path}:1: it begins with the byte order mark of {codec.upper().replace('-LE', 'LE').replace('-BE', 'BE')}", "--input-encoding says latin1"],
                 "prepare", "--input", path, "--output-prefix", os.path.join(folder, "x"), "--input-encoding", "latin1")
     for name in "klingon", "latin1//IGNORE", "latin1//TRANSLIT":

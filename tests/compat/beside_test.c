@@ -133,6 +133,9 @@ static void names_of_the_forks(void **state)
         { "--multi-latent-attention --position-embedding-type rope", "position-embedding-type", "yarn", "where --rope-type is not rope" },
         { "--multi-latent-attention --position-embedding-type rope --rope-type=rope", "position-embedding-type", "rope", "" },
         { "--multi-latent-attention --position-embedding-type rope --rotary-scaling-factor 40", "position-embedding-type", "yarn", "multiply them by t(--mscale)^2" },
+        { "--multi-latent-attention --position-embedding-type rope --rope-type rope --rotary-scaling-factor 40", NULL, NULL, "leave it out" },
+        { "--save-interval 5", "save-interval", "", "--save-interval is left out: it does nothing without --save" },
+        { "--lr-wsd-decay-iters 2", "lr-wsd-decay-iters", "", "it does nothing without --lr-decay-style WSD" },
         { "--position-embedding-type rope --rope-type rope", "position-embedding-type", "rope", "--rope-type rope is ignored" },
         { "--position-embedding-type rope --rope-type yarn", NULL, NULL, "give --position-embedding-type yarn" },
         { "--DDP-impl local --kill-switch-path off --log-optimizer-states-to-tensorboard", "num-layers", "2", "is ignored" },
@@ -151,7 +154,7 @@ static void names_of_the_forks(void **state)
         { "--deepspeed --optimizer muon --muonadamw-beta2 0.97 --adam-beta2 0.9", "adam-beta2", "0.97", "" },
         { "--deepspeed --optimizer muon", "adam-eps", "1e-12", "" },
         { "--optimizer muon", "adam-eps", "1e-08", "" },                                      /* Megatron-LM's own */
-        { "--muon-nesterov False", "muon-nesterov", "true", "any value is" },                 /* type=bool */
+        { "--optimizer muon --muon-nesterov False", "muon-nesterov", "true", "any value is" },                 /* type=bool */
         { "--tensor-model-parallel-size 2 4", NULL, NULL, "has one value here" },
         { "--no-such-option 1 --no-such-other 2", NULL, NULL, "--no-such-other" },
         { "--goldfish-loss", NULL, NULL, "use the program that has it" },

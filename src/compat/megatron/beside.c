@@ -172,7 +172,14 @@ static void turn_latents(Import *m, Options *o, const TextList *words, const cha
 {
     const char *type = given_value(words, "--rope-type");
     char        word[] = "--position-embedding-type=yarn", *takes[] = {word};
-    if (!o->mla || o->position.value != CHOICE_position_rope || (type && !strcmp(type, "rope"))) return;
+    bool        rope = type && !strcmp(type, "rope");
+    if (!o->mla || o->position.value != CHOICE_position_rope) return;
+    if (rope && options_said(o, OPTION_yarn_factor)) {
+        import_refuse(m, o, o->source[OPTION_yarn_factor].from, "--rotary-scaling-factor beside --rope-type "
+                      "rope turns nothing, but scales scores in some versions; leave it out");
+        o->source[OPTION_yarn_factor].kind = SOURCE_NOTHING;
+    }
+    if (rope) return;
     import_remark(m, o, from, "latent attention has YaRN in Megatron-LM where --rope-type is not rope: %s",
                   word);
     o->source[OPTION_position].kind = SOURCE_DEFAULT;
@@ -447,6 +454,6 @@ void required_check(Import *m, Options *o, const char *from)
     count = list_missing(names, sizeof names, o, first, REQUIRED);
     if (!count) return;
     import_refuse(m, o, from, "%s %s not given, and the original does not train without %s; give %s in the "
-                  "script, or behind it here", names, count == 1 ? "is" : "are", count == 1 ? "it" : "them",
+                  "script, or before --from-megatron", names, count == 1 ? "is" : "are", count == 1 ? "it" : "them",
                   count == 1 ? "it" : "them");
 }

@@ -13,6 +13,7 @@
 #include "conf/conf.h"
 #include "conf/schedule.h"
 #include "conf/value.h"
+#include "conf/wants.h"
 
 enum { LINE = IMPORT_LINE, ARGUMENT_WORDS = 512 };
 
@@ -357,6 +358,21 @@ static void leave_out_gelu(Import *m, Options *o)
     CHECK(status == OK, "%s", fail_text());
 }
 
+/* What does nothing without another option is refused by jotun train and ignored there; but not what says
+ * what the model is, which may be meant otherwise. */
+static void leave_out_idle(Import *m, Options *o)
+{
+    char wanted[256], why[LINE];
+    for (int i = 0; i < OPTIONS; i++) {
+        const OptionWants *unmet = option_asked(o, i) ? option_unmet(o, i) : NULL;
+        if (!unmet || option_taken(i, FOR_SHAPE) || unmet->kind == WANTS_BUILT) continue;
+        snprintf(why, sizeof why, "%s is left out: it does nothing %s %s", o->source[i].name,
+                 unmet->kind == WANTS_ABSENT ? "beside" : "without",
+                 option_wants_text(wanted, sizeof wanted, unmet));
+        leave_out(m, o, i, why);
+    }
+}
+
 /* The forks that run under DeepSpeed, and Megatron-LM before its core had data sets (end of 2023), order
  * samples otherwise than Megatron-core. --data-impl and --DDP-impl went with that change; parts of data sets
  * are BigScience's and BigCode's. */
@@ -471,6 +487,7 @@ static void take_call(Import *m, Options *o, const LaunchCall *s, const char *pa
     required_check(m, o, path);
     import_gelu(m, o, path);
     import_data_order(m, o, path, orders_as_forks(o, &words) ? "megatron-forks" : "megatron");
+    leave_out_idle(m, o);
     free(words.text);
 }
 

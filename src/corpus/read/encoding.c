@@ -45,11 +45,25 @@ static const char *unmarked(const char *head, size_t bytes)
     return !head[0] && head[1] && !head[2] && head[3] ? "UTF-16BE" : NULL;
 }
 
-/* In iconv's words: UTF-16, ISO-10646/UCS2, UNICODELITTLE, WCHAR_T. */
-static bool is_unicode(const char *encoding)
+/* Bits of a unit, by a name in iconv's words: UTF-16, ISO-10646/UCS2, utf8, UCS-4LE; 0: another. */
+static int unit_bits(const char *encoding)
 {
-    return strcasestr(encoding, "UTF") || strcasestr(encoding, "UCS") || strcasestr(encoding, "UNICODE") ||
-           strcasestr(encoding, "10646") || strcasestr(encoding, "WCHAR");
+    static const struct { const char *part; int bits; } parts[] = {
+        { "UTF-8", 8 }, { "UTF8", 8 }, { "UTF-16", 16 }, { "UTF16", 16 }, { "UTF-32", 32 }, { "UTF32", 32 },
+        { "UCS-2", 16 }, { "UCS2", 16 }, { "UCS-4", 32 }, { "UCS4", 32 },
+    };
+    for (int i = 0; i < COUNT(parts); i++)
+        if (strcasestr(encoding, parts[i].part)) return parts[i].bits;
+    return 0;
+}
+
+/* Whether a text in this encoding may have the byte order mark of that one. */
+static bool may_have(const char *named, const char *mark)
+{
+    size_t n = strlen(named), m = strlen(mark);
+    bool   ordered = n > 2 && (!strcasecmp(named + n - 2, "LE") || !strcasecmp(named + n - 2, "BE"));
+    if (unit_bits(named) != unit_bits(mark)) return false;
+    return !ordered || !strcasecmp(named + n - 2, mark + m - 2);
 }
 
 /* The encoding of a byte order mark; NULL: there is none. */
@@ -70,7 +84,7 @@ Status encoding_open(Encoding **encoding, size_t *mark, const char *named, const
         return fail(BAD_FILE, "%s:1: byte 1 is a NUL: the text looks like %s without a byte order mark; if "
                     "it is, give --input-encoding %s", path, like, like);
     const char *says = marked(mark, head, bytes);
-    if (says && named && !is_unicode(named))
+    if (says && named && !may_have(named, says))
         return fail(BAD_FILE, "%s:1: it begins with the byte order mark of %s, and --input-encoding says %s; "
                     "leave that out for this file", path, says, named);
     if (!named && strcmp(says ? says : "UTF-8", "UTF-8")) name = says;

@@ -59,10 +59,10 @@ typedef struct {
 } Gemm;
 
 /* Bytes that gemm needs to work in, at most 10 MiB and 0.5 MiB for each thread, and for output in 16 bits
- * with K above 1536 (3072 in pairs) also 4 bytes for M rows of up to 1536 columns. They depend on sizes,
- * types and threads, never on addresses, and are those of the family that needs most: a dry run on one
- * machine is right for another. Products with fewer rows or less depth need no more: those of a group of
- * experts take what all of their rows would. */
+ * with K above 1536 (3072 in pairs) also 4 bytes for M rows of up to 1536 columns; for products xwT with K
+ * above some 27,000 a copy of 96 rows in fp32. They depend on sizes, types and threads, never on addresses,
+ * and are those of the family that needs most: a dry run on one machine is right for another. Products with
+ * fewer rows or less depth need no more: those of a group of experts take what all of their rows would. */
 size_t gemm_workspace_bytes(const Gemm *g, int threads);
 /* Computes the product with all threads of the team and returns when y is written. The workspace is
  * aligned to 64 bytes, belongs to this call while it runs, and needs no initial contents. A wrong argument
