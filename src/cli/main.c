@@ -29,7 +29,7 @@ static int ended(Status status)
 
 static bool is_help(const char *word) { return !strcmp(word, "--help") || !strcmp(word, "-h"); }
 
-/* After "--" a word is an argument, whatever it looks like, and after the script of another program it is that
+/* After "--" a word is an argument, whatever it looks like, and behind another program's script it is that
  * script's. */
 static bool asks_help(int argc, char **argv)
 {

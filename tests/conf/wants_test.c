@@ -6,6 +6,7 @@
 #define option_wants_text  own_wants_text
 #define option_asked       own_asked
 #define options_wants      own_options_wants
+#define options_shape_wants own_shape_wants
 #include "conf/wants.c"
 #include "line.h"
 

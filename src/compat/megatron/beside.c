@@ -454,6 +454,6 @@ void required_check(Import *m, Options *o, const char *from)
     count = list_missing(names, sizeof names, o, first, REQUIRED);
     if (!count) return;
     import_refuse(m, o, from, "%s %s not given, and the original does not train without %s; give %s in the "
-                  "script, or before --from-megatron", names, count == 1 ? "is" : "are", count == 1 ? "it" : "them",
-                  count == 1 ? "it" : "them");
+                  "script, or before --from-megatron", names, count == 1 ? "is" : "are",
+                  count == 1 ? "it" : "them", count == 1 ? "it" : "them");
 }
