@@ -68,10 +68,11 @@ static void match_words(int *out, const char *const *a, int n, const char *const
     free(best);
 }
 
-static bool is_unset_value(const Launch *l, const char *text)
+/* Whether a word of a run with other answers is one of a variable's made-up value. */
+static bool is_unset_value(const Launch *l, const char *text, int which)
 {
-    for (const SourceName *n = l->sources.name; n < l->sources.name + l->sources.names; n++)
-        if (n->unset && !n->site && !strcmp(text, unset_value(l, n, 1))) return true;
+    for (const SourceName *n = l->sources.name; which < ANSWERS && n < l->sources.name + l->sources.names; n++)
+        if (n->unset && !n->site && words_have(unset_value(l, n, which), text, strlen(text))) return true;
     return false;
 }
 
@@ -84,10 +85,10 @@ static bool has_unset_name(const Launch *l, const char *other, const char *ours)
 }
 
 /* Whether a value that only the other run has is one of several: --data-path 1 a $(cat FILE). That of a
- * variable that nobody sets is left out with a remark (lacks); the third and fourth run give it several. */
+ * variable that nobody sets is left out with a remark (lacks). */
 static bool adds_value(const Launch *l, const LaunchCall *call, int which, const char *text, int at)
 {
-    bool unset = (which > 1 && which < ANSWERS) || is_unset_value(l, text) || has_unset_name(l, text, "");
+    bool unset = is_unset_value(l, text, which) || (which == 1 && has_unset_name(l, text, ""));
     bool behind = at && strncmp(call->word[at - 1].text, "--", 2);
     bool before = at < call->words && strncmp(call->word[at].text, "--", 2);
     return !unset && (behind || before);
@@ -98,7 +99,7 @@ static void add_other(Launch *l, LaunchCall *call, int which, const char *text, 
 {
     const Run *base = &l->run[0], *other = &l->run[which];
     bool option = !strncmp(text, "--", 2), changed = replaces && !strncmp(call->word[at].text, "--", 2);
-    if (which == 1 && at && is_unset_value(l, text) && !*call->word[at - 1].lacks)
+    if (which == 1 && at && is_unset_value(l, text, 1) && !*call->word[at - 1].lacks)
         call->word[at - 1].lacks = word_cause(&l->sources, base, other, "", text, &l->texts);
     if (option ? changed : replaces || !adds_value(l, call, which, text, at)) return;
     const char *cause = l->cause[which];

@@ -178,9 +178,10 @@ static const char *find_lost(Launch *l)
 }
 
 /* Names that bash reads from the environment without a default, and those of a scheduler's job; those with a
- * default as well where a file is missing that might set them. */
-static void find_unset(Launch *l, const char *lost)
+ * default as well where a file is missing that might set them. Returns whether there are such. */
+static bool find_unset(Launch *l, const char *lost)
 {
+    bool any = false;
     static const char *const schedulers[] = { "SLURM_", "PBS_", "LSB_", "COBALT_", "FLUX_", "OMPI_", "PMI_" };
     for (SourceName *n = l->sources.name; n < l->sources.name + l->sources.names; n++) {
         n->unset = source_reads_unset(n) && !is_variable_set(l, n->name);
@@ -190,13 +191,14 @@ static void find_unset(Launch *l, const char *lost)
         n->unset |= n->site;
         if (!lost || n->unset || !n->tested || is_common_name(n->name) || is_variable_set(l, n->name))
             continue;
-        n->unset = true, n->lost = lost;
+        n->unset = true, n->lost = lost, any = true;
     }
     for (int i = 0; i < COUNT(site); i++) {
         SourceName *n =
             source_name(&l->sources, texts_keep(&l->texts, site[i], (int64_t)strcspn(site[i], "=")));
         if (n && !n->unset && !n->assigned && !is_variable_set(l, site[i])) n->unset = n->site = true;
     }
+    return any;
 }
 
 /* ---- one run ---- */
@@ -610,11 +612,12 @@ Status runs_make(Launch *l)
     find_lacking_files(l);
     find_patterns(l);
     const char *lost = find_lost(l), *known;
-    do { /* again where only other answers lead to a file that is missing */
-        l->runs = 1, known = lost;
-        find_unset(l, lost);
+    const int notes = l->out->notes;
+    find_unset(l, lost);
+    do { /* again where only other answers lead to a file that is missing, and it might set something */
+        l->runs = 1, l->out->notes = notes, l->out->untried = false, known = lost;
         for (int answers = 1; answers < ANSWERS; answers++) TRY(run_otherwise(l, answers));
         run_edited(l);
-    } while (!known && (lost = find_lost(l)));
+    } while (!known && (lost = find_lost(l)) && find_unset(l, lost));
     return OK;
 }
