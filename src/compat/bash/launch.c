@@ -172,20 +172,41 @@ static void pair_calls(const CallRecord **other, const Launch *l, const CallReco
     free(used);
 }
 
-/* A run without such a call decides nothing where it starts no program: [ -d $DATA ] || exit 1. Where it
- * starts one that the base run does not start, and that is no tool, the call itself depends on answers. */
-static void find_instead(Launch *l, LaunchCall *call, int which)
+/* Whether both are started by the same line, and not by the same shell in turn: trainings in the background,
+ * whose order means nothing. */
+static bool is_beside(const Launch *l, const Run *run, const CallRecord *a, const CallRecord *b)
+{
+    Place at = call_place(&l->sources, run, a), there = call_place(&l->sources, run, b);
+    bool in_turn = a->pids > 1 && b->pids > 1 && a->pid[1] == b->pid[1];
+    return at.line == there.line && !strcmp(at.file, there.file) && !in_turn;
+}
+
+static bool is_accepted(bool (*accepts)(const char *), const char *program)
+{
+    return !accepts || accepts(program);
+}
+
+/* What another run starts in the place of a call: a training before it that the caller would take, or where
+ * the run has no such call, any other training. Other programs get a note. */
+static void find_instead(Launch *l, LaunchCall *call, int which, const CallRecord *const *other, int index)
 {
     const Run *run = &l->run[which];
-    for (const CallRecord *c = run->call; c < run->call + run->calls && !call->instead; c++) {
+    const CallRecord *end = other[index] ? other[index] : run->call + run->calls;
+    for (const CallRecord *c = run->call; c < end && !call->instead; c++) {
         int at = program_word(c);
-        const char *program = at < 0 ? "" : c->word[at];
-        bool known = at < 0 || (l->in->is_tool && l->in->is_tool(program));
-        for (int i = 0; i < l->out->calls; i++) known |= is_same_program(l->out->call[i].program, program);
-        if (known) continue;
-        call->instead = program, call->decided_by = l->cause[which];
-        if (!call->decided_by)
-            call->decided_by = word_cause(&l->sources, run, &l->run[0], program, NULL, &l->texts);
+        bool paired = at < 0;
+        for (int i = 0; i < l->out->calls; i++) paired |= other[i] == c;
+        if (paired || (other[index] && (!is_accepted(l->in->wanted, c->word[at]) || is_beside(l, run, c, end))))
+            continue;
+        Place place = call_place(&l->sources, run, c);
+        const char *program = texts_format(&l->texts, "%.200s (%s:%d)", c->word[at], place.file, place.line);
+        const char *cause = l->cause[which];
+        if (!cause) cause = word_cause(&l->sources, run, &l->run[0], c->word[at], NULL, &l->texts);
+        if (is_accepted(l->in->trains, c->word[at])) call->instead = program, call->decided_by = cause;
+        else if (!other[index])
+            note_add(l, call->file, call->line,
+                     texts_format(&l->texts, "with another answer of %s, %s is started instead of %.200s", cause,
+                                  program, call->program));
     }
 }
 
@@ -193,10 +214,6 @@ static void find_instead(Launch *l, LaunchCall *call, int which)
 static void compare_call(Launch *l, LaunchCall *call, int which, const CallRecord *own,
                          const CallRecord *other)
 {
-    if (!other) {
-        find_instead(l, call, which);
-        return;
-    }
     int from = program_word(other) + 1, count = other->words - from;
     LaunchWord *more = texts_room(&l->texts, (size_t)(call->others + count) * sizeof *more);
     if (call->others) memcpy(more, call->other, (size_t)call->others * sizeof *more);
@@ -293,7 +310,10 @@ static void add_calls(Launch *l)
         runs_pair(run, &l->run[which]);
         other = texts_room(&l->texts, (size_t)l->out->calls * sizeof *other);
         pair_calls(other, l, own, which);
-        for (int i = 0; i < l->out->calls; i++) compare_call(l, &l->out->call[i], which, own[i], other[i]);
+        for (int i = 0; i < l->out->calls; i++) {
+            find_instead(l, &l->out->call[i], which, other, i);
+            if (other[i]) compare_call(l, &l->out->call[i], which, own[i], other[i]);
+        }
     }
     for (int i = 0; i < l->out->calls; i++) find_lacks(l, &l->out->call[i]);
 }

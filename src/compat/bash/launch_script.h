@@ -32,7 +32,7 @@ typedef struct {
     int arguments, variables;
     /* Whether a program is looked for: where a strict run reaches none such, a lenient one may. NULL: any. */
     bool (*wanted)(const char *program);
-    bool (*is_tool)(const char *program); /* which trains nothing, and replaces no training; NULL: none is */
+    bool (*trains)(const char *program); /* anything, so that it replaces another training; NULL: any does */
     LaunchWay way;        /* LAUNCH_ANY_WAY: namespaces, or else Landlock */
     int seconds;          /* the most that one run may take; 0: 10 */
 } LaunchInput;
@@ -73,7 +73,7 @@ typedef struct {
     LaunchWord *other;    /* [others] options, and values of a list, that only other answers give */
     LaunchFile *made;     /* [files] the JSON files that its words name */
     int words, launchers, others, files;
-    const char *instead;    /* what other answers start in its place; NULL: it is started with all of them */
+    const char *instead;    /* what other answers start before it or in its place: "t.py (run.sh:2)"; or NULL */
     const char *decided_by; /* of such a call: "grep (run.sh:1)" */
 } LaunchCall;
 
