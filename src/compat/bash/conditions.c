@@ -303,15 +303,21 @@ static void find_comparisons(Search *f, const SourceText *t, const char *line, c
     }
 }
 
-/* ${SIZE[$GPU]}, ${SEED[RANDOM % 8]}: by all values in the place of one, since other numbers may choose the
- * same again. */
+/* ${SIZE[$GPU]}, ${SEED[RANDOM % 8]}: by all values in the place of one, and in arithmetic, S[RANDOM % 8], by
+ * their sum, since other numbers may choose the same again. */
 static void find_subscripts(Search *f, const SourceText *t, const char *line, const char *end,
                             const TraceEntry *e)
 {
-    for (const char *p = line; (p = memmem(p, (size_t)(end - p), "${", 2)); p += 2) {
-        const char *open = p + 2, *close = memchr(p, ']', (size_t)(end - p));
-        while (open < end && is_name_letter(*open)) open++;
-        if (close && *open == '[' && names_any(f, open, close)) add_edit(f, t, open + 1, close, "*", e);
+    for (const char *open = line; (open = memchr(open, '[', (size_t)(end - open))); open++) {
+        const char *name = open, *close = memchr(open, ']', (size_t)(end - open));
+        while (name > line && is_name_letter(name[-1])) name--;
+        if (name == open || !close || !names_any(f, open, close)) continue;
+        bool set = close[1] == '=' ? close[2] != '=' : strchr("+-*/%", close[1]) && strchr("=+-", close[2]);
+        bool braced = name - line >= 2 && !strncmp(name - 2, "${", 2);
+        if (braced) add_edit(f, t, open + 1, close, "*", e);
+        else if (!set && memmem(line, (size_t)(name - line), "((", 2))
+            add_edit(f, t, name, close + 1,
+                     texts_format(f->texts, "(${%.*s[*]/%%/+}0)", (int)(open - name), name), e);
     }
 }
 

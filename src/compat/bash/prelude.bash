@@ -24,6 +24,8 @@ if ((JOTUN_ANSWERS)); then
     eval "$JOTUN_WORD=$((1000000 + JOTUN_ANSWERS))"
   done
   eval "date() { command date -d @$((500000001 * JOTUN_ANSWERS)) \"\$@\"; }"
+  # which seeds by the second, and all runs lie in one
+  eval "awk() { command awk \"\${@//srand()/srand($JOTUN_ANSWERS)}\" ${JOTUN_FILE:+|| echo $JOTUN_FILE}; }"
 fi
 env() {                                     # env -i has no PATH by which it finds a recorder
   local JOTUN_I
