@@ -110,6 +110,8 @@ CASES = [
     ("a name that arithmetic sets", f"((N = (GPUS > 8) ? 3 : 5))\n{GPT} --num-layers 2 --seed $N", [], 1, {"seed": None}, "$GPUS, which is not set (CASE:1)"),
     ("a key in arithmetic", f"declare -A P; P[x]=3\nP[y]=$((P[x] + EXTRA))\n{GPT} --num-layers 2 --seed ${{P[y]}}", [], 1, {"seed": None}, "$EXTRA, which is not set (CASE:2)"),
     ("a loop of twelve turns", f"N=$(nvidia-smi -L | wc -l)\nfor i in $(seq 0 11); do A=$((i * N)); done\n{GPT} --num-layers 2 --seed $A", [], 1, {"seed": None}, "depends on nvidia-smi (CASE:1, N)"),
+    ("a flag of $- beside a word with an x", f"case $- in *i*) export N=1 ;; *) export N=2 ;; esac\necho $- | grep -q i && export N=5\n{GPT} --num-layers 2 --seed $N", [], 0, {"seed": "2"}, ""),
+    ("whether bash traces", f"case $- in *x*) export N=1 ;; *) export N=2 ;; esac\n{GPT} --num-layers 2 --seed $N", [], 1, {"seed": None}, "depends on $-, which says whether bash traces"),
     ("a failing git", f"TAG=$(git describe --tags 2>/dev/null)\n{GPT} --num-layers 2 --save $TAG", [], 1, {"save": None}, "$TAG, which CASE:1 sets by TAG=$(git describe --tags 2>/dev/null), and that failed with exit code"),
     ("a failing reader", f"L=$(cat layers.txt)\n{GPT} --num-layers $L", [], 1, {"num-layers": None}, "sets by L=$(cat layers.txt), and that failed with exit code 1"),
     ("a byte order mark", f"\ufeffL=3\n{GPT} --num-layers ${{L:-2}}", [], 1, {"num-layers": None}, "CASE:1: it begins with a byte order mark"),

@@ -173,10 +173,7 @@ static const char *describe_unset(const SourceName *n, Place at, Texts *texts)
 /* A variable that nobody sets, on the line of an assignment, or one of the machine's; NULL: it names none. */
 static const char *unset_on_line(const Sources *s, const TraceEntry *e, Texts *texts)
 {
-    int bytes;
-    const char *file = source_shown(s, e->file), *line = source_line(s, e->file, e->line, &bytes);
-    if (asks_for_trace(line, line + bytes))
-        return describe(s, "$-, which says whether bash traces", e, texts);
+    const char *file = source_shown(s, e->file);
     for (const SourceName *n = s->name; *file && n < s->name + s->names; n++) {
         if (!names_variable(s, e, n->name, strlen(n->name))) continue;
         if (n->unset) return describe_unset(n, (Place){ file, e->line }, texts);

@@ -71,8 +71,10 @@ static void match_words(int *out, const char *const *a, int n, const char *const
 /* Whether a word of a run with other answers is one of a variable's made-up value. */
 static bool is_unset_value(const Launch *l, const char *text, int which)
 {
-    for (const SourceName *n = l->sources.name; which < ANSWERS && n < l->sources.name + l->sources.names; n++)
-        if (n->unset && !n->site && words_have(unset_value(l, n, which), text, strlen(text))) return true;
+    for (const SourceName *n = l->sources.name; n < l->sources.name + l->sources.names; n++)
+        if (which < ANSWERS && n->unset && !n->site &&
+            words_have(unset_value(l, n, which), text, strlen(text)))
+            return true;
     return false;
 }
 
@@ -104,8 +106,11 @@ static void add_other(Launch *l, LaunchCall *call, int which, const char *text, 
     if (option ? changed : replaces || !adds_value(l, call, which, text, at)) return;
     const char *cause = l->cause[which];
     if (!cause) cause = word_cause(&l->sources, other, base, text, NULL, &l->texts);
-    for (int i = 0; i < call->others && !option; i++) /* one of a list is enough */
-        if (strncmp(call->other[i].text, "--", 2) && !strcmp(call->other[i].decided_by, cause)) return;
+    for (int i = 0; i < call->others; i++) { /* one of a list is enough */
+        bool like = !option && strncmp(call->other[i].text, "--", 2);
+        bool again = !other->entries && !strcmp(call->other[i].text, text); /* at random, without a trace */
+        if (again || (like && !strcmp(call->other[i].decided_by, cause))) return;
+    }
     call->other[call->others++] = (LaunchWord){ text, call->file, call->line, false, cause, text, "" };
 }
 
@@ -152,7 +157,7 @@ static bool is_like(const Launch *l, const Run *run, const CallRecord *a, const 
     if (whole && a->words - p != b->words - q) return false;
     for (int i = 1; whole && i < a->words - p; i++)
         if (strcmp(a->word[p + i], b->word[q + i])) return false;
-    if (!whole) return true;
+    if (!whole || !run->entries) return true;
     Place at = call_place(&l->sources, &l->run[0], a), there = call_place(&l->sources, run, b);
     return at.line == there.line && !strcmp(at.file, there.file);
 }
@@ -196,8 +201,8 @@ static void find_instead(Launch *l, LaunchCall *call, int which, const CallRecor
         int at = program_word(c);
         bool paired = at < 0;
         for (int i = 0; i < l->out->calls; i++) paired |= other[i] == c;
-        if (paired || (other[index] && (!is_accepted(l->in->wanted, c->word[at]) || is_beside(l, run, c, end))))
-            continue;
+        if (paired) continue;
+        if (other[index] && (!is_accepted(l->in->wanted, c->word[at]) || is_beside(l, run, c, end))) continue;
         Place place = call_place(&l->sources, run, c);
         const char *program = texts_format(&l->texts, "%.200s (%s:%d)", c->word[at], place.file, place.line);
         const char *cause = l->cause[which];
@@ -205,8 +210,8 @@ static void find_instead(Launch *l, LaunchCall *call, int which, const CallRecor
         if (is_accepted(l->in->trains, c->word[at])) call->instead = program, call->decided_by = cause;
         else if (!other[index])
             note_add(l, call->file, call->line,
-                     texts_format(&l->texts, "with another answer of %s, %s is started instead of %.200s", cause,
-                                  program, call->program));
+                     texts_format(&l->texts, "with another answer of %s, %s is started instead of %.200s",
+                                  cause, program, call->program));
     }
 }
 

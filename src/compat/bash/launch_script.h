@@ -73,7 +73,7 @@ typedef struct {
     LaunchWord *other;    /* [others] options, and values of a list, that only other answers give */
     LaunchFile *made;     /* [files] the JSON files that its words name */
     int words, launchers, others, files;
-    const char *instead;    /* what other answers start before it or in its place: "t.py (run.sh:2)"; or NULL */
+    const char *instead;    /* what other answers start first: "t.py (run.sh:2)"; NULL: it is, with all */
     const char *decided_by; /* of such a call: "grep (run.sh:1)" */
 } LaunchCall;
 

@@ -7,6 +7,7 @@
  *               their names as values, then a list, then numbers; files that an earlier run missed are
  *               there; variables of a site's scheduler are set
  *   edited      one for each condition that answers decide, with its other outcome
+ *   untraced    as the base, but bash does not trace, which a script may ask: [[ $- == *x* ]]
  *
  * The script starts in the current folder, as a person would start it. Where files are missing there and the
  * script's own folder, or the top of its repository, has them, it starts there, with a note. */
@@ -142,7 +143,8 @@ static const char *tested_path(Launch *l, const Run *run, const TraceEntry *e)
     if (!option || !t || e->line < 1 || e->line > t->lines || !strchr("fers", option[2]) || option[3] != ' ')
         return NULL;
     int last = e->line;
-    while (last < t->lines && last < e->line + 100 && !find_word(t->line[last - 1], t->line[last], "fi")) last++;
+    while (last < t->lines && last < e->line + 100 && !find_word(t->line[last - 1], t->line[last], "fi"))
+        last++;
     const char *begin = t->line[e->line - 1], *end = t->line[last];
     const char *word = memmem(begin, (size_t)(end - begin), option + 1, 3);
     if (!word) return NULL;
@@ -296,6 +298,7 @@ static Status run_once(Launch *l, Run *run, int answers, bool lenient, const Edi
                     .answers = answers,
                     .host = hosts[answers],
                     .lenient = lenient,
+                    .untraced = l->untraced,
                     .patterns = l->patterns,
                     .seconds = runs_seconds(l) };
     if (edit) add_edit(l, &in, edit);
@@ -616,6 +619,15 @@ static void run_edited(Launch *l)
     l->out->untried |= edits > EDITS_MOST;
 }
 
+static Status run_untraced(Launch *l)
+{
+    Run *run = &l->run[l->runs];
+    l->untraced = true;
+    TRY(run_once(l, run, 0, l->lenient, NULL));
+    if (calls_of(run)) l->cause[l->runs++] = "$-, which says whether bash traces";
+    return OK;
+}
+
 Status runs_make(Launch *l)
 {
     TRY(run_where_it_fits(l));
@@ -630,5 +642,5 @@ Status runs_make(Launch *l)
         for (int answers = 1; answers < ANSWERS; answers++) TRY(run_otherwise(l, answers));
         run_edited(l);
     } while (!known && (lost = find_lost(l)) && find_unset(l, lost));
-    return OK;
+    return run_untraced(l);
 }

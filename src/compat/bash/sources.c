@@ -57,8 +57,8 @@ static bool is_assigned(const char *line, const char *at, const char *end, bool 
     static const char *const words[] = { "read",  "for",     "getopts", "mapfile", "readarray", "printf",
                                          "local", "declare", "typeset", "select",  "let",       "coproc" };
     if (calculated) end += strspn(end, " ");
-    if ((*end == '=' && !(calculated && end[1] == '=')) || *end == '[' || !strncmp(end, "+=", 2) || !strncmp(end, "++", 2) ||
-        !strncmp(end, "--", 2))
+    if ((*end == '=' && !(calculated && end[1] == '=')) || *end == '[' || !strncmp(end, "+=", 2) ||
+        !strncmp(end, "++", 2) || !strncmp(end, "--", 2))
         return true;
     for (const char *c = line; c < at; c++)
         if (*c == ';') line = c + 1;
@@ -145,12 +145,6 @@ bool is_machine_name(const char *name)
 {
     return words_have("RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME BASHPID PPID HOSTNAME", name,
                       strlen(name));
-}
-
-bool asks_for_trace(const char *text, const char *end)
-{
-    return has(text, end, "$-") || has(text, end, "${-") || has(text, end, "SHELLOPTS") ||
-           has(text, end, "xtrace");
 }
 
 bool source_reads_unset(const SourceName *n)
