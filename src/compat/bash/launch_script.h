@@ -14,8 +14,8 @@
  *
  * A script asks its machine: nvidia-smi, scontrol, the host's name, files and variables that are not there.
  * The answers here are made up, so that what depends on them must not be taken as the script's. The script
- * runs four times with other answers each (runs.c), and once more for each condition that they decide, with
- * its other outcome (conditions.c). A word counts as agreed where all runs give it. */
+ * runs four times with other answers each (runs.c), once more for each condition that they decide, with its
+ * other outcome (conditions.c), and once without a trace. A word counts as agreed where all runs give it. */
 #include <stdbool.h>
 #include <stddef.h>
 #include "base/status.h"

@@ -157,13 +157,15 @@ static const char *tested_path(Launch *l, const Run *run, const TraceEntry *e)
     return would ? path : NULL;
 }
 
-/* Whether a file that the run sources is not there, or was made for it: none of its lines was traced in a
- * run without such files. */
+/* Whether a file that the run sources is not there, or was made for it: bash says so (of /tmp, which is not
+ * the machine's), or none of its lines was traced in a run without such files. */
 static bool lacks_file(const Launch *l, const Run *run, const char *path)
 {
-    char at[PATH_MAX + 1024];
+    char at[PATH_MAX + 1024], says[600];
     bool whole = *path == '/';
     snprintf(at, sizeof at, "%s%s%s", whole ? "" : l->folder, whole ? "" : "/", path);
+    snprintf(says, sizeof says, "%.500s: No such file or directory", path);
+    if (strstr(run->output->text[RUN_PRINTED], says)) return true;
     if (access(at, F_OK) == 0 || !strncmp(path, "/dev/", 5)) return false;
     for (int i = 0; i < l->lackings; i++)
         if (!strcmp(l->lacking[i].path, path)) run = &l->run[0];
