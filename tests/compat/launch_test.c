@@ -184,6 +184,7 @@ static void answers_decide(void **state)
         { "M=$(scontrol show hostnames)\nexport W=$SLURM_NTASKS\nN=$((W * 8))\npython t.py --n $N", "0", "$SLURM_NTASKS, which is not set (run.sh:2)" },
         { "N=$((NODES * 2 + 1))\npython t.py --n $N", "1", "$NODES, which is not set (run.sh:1)" },
         { "module load x && N=1 || N=2\npython t.py --n $N", "1", "module (run.sh:1)" },
+        { "N=$(awk 'BEGIN { srand(); print int(rand() * 100000) }')\npython t.py --n x$N", NULL, "awk (run.sh:1, N)" },
     };
     check_decided(row, sizeof row / sizeof row[0]);
 }
