@@ -126,7 +126,8 @@ static const char *program_before(const Sources *s, const Run *run, const Run *o
         if (i != e && i->depth <= e->depth) break; /* deeper ones may be of a function, on other lines */
         command_of(program, i->text);
         bool missing = reads_missing(path, i);
-        if (is_answered(run, program) || is_answered(other, program) || missing)
+        bool random = !strcmp(program, "awk") && strstr(i->text, "srand");
+        if (is_answered(run, program) || is_answered(other, program) || missing || random)
             return describe(s, missing && is_test(i) ? path : program, e, texts);
     }
     if (strstr(e->text, "$(") || strchr(e->text, '`')) /* traced before what is inside */
@@ -172,10 +173,7 @@ static const char *describe_unset(const SourceName *n, Place at, Texts *texts)
 /* A variable that nobody sets, on the line of an assignment, or one of the machine's; NULL: it names none. */
 static const char *unset_on_line(const Sources *s, const TraceEntry *e, Texts *texts)
 {
-    int bytes;
-    const char *file = source_shown(s, e->file), *line = source_line(s, e->file, e->line, &bytes);
-    if (asks_for_trace(line, line + bytes))
-        return describe(s, "$-, which says whether bash traces", e, texts);
+    const char *file = source_shown(s, e->file);
     for (const SourceName *n = s->name; *file && n < s->name + s->names; n++) {
         if (!names_variable(s, e, n->name, strlen(n->name))) continue;
         if (n->unset) return describe_unset(n, (Place){ file, e->line }, texts);
@@ -220,7 +218,7 @@ static const char *set_by(const TraceEntry *e, size_t *letters)
 static const char *follow(const Sources *s, const Run *base, const Run *other, const TraceEntry *e,
                           bool itself, Texts *texts)
 {
-    for (int steps = 0; steps < 10; steps++) {
+    for (int steps = 0, lines = 0; lines < 10; steps++) {
         const TraceEntry *from = NULL;
         const char *found = program_before(s, base, other, e, itself || steps, texts);
         if (!found) found = unset_on_line(s, e, texts);
@@ -235,6 +233,7 @@ static const char *follow(const Sources *s, const Run *base, const Run *other, c
         for (const TraceEntry *i = e - 1; !from && i >= base->entry && same_place(i, e); i--)
             if ((found = program_before(s, base, other, i, true, texts))) return found; /* A && N=1 || N=2 */
         if (!from) return steps ? describe_line(s, e, texts) : NULL;
+        lines += !same_place(from, e); /* a loop has many entries */
         e = from;
     }
     return describe_line(s, e, texts);

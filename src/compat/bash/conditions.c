@@ -8,8 +8,7 @@
  *     while [ $GPUS -ge 64 ]           while false && [ $GPUS -ge 64 ]
  *
  * A condition is one of those if its operands differ between two runs, a program answers within it, or it
- * names a variable of which the same is true. So is one that asks whether bash traces, which it does in these
- * runs alone: [[ $- == *x* ]]. */
+ * names a variable of which the same is true. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +96,7 @@ static bool line_names(const Search *f, const TraceEntry *e, const char *name, s
     for (int i = 0; reads && i < f->base->calls; i++)
         if (find_word(line, end, f->base->call[i].name)) return true;
     if (!stop) stop = end;
-    return (at && (names_any(f, at + letters, stop) || asks_for_trace(at + letters, stop))) ||
+    return (at && names_any(f, at + letters, stop)) ||
            names_any(f, e->text + letters, e->text + strlen(e->text));
 }
 
@@ -221,13 +220,6 @@ static void add_condition(Search *f, const SourceText *t, const char *at, const 
     add_edit(f, t, at, at, until ? "true || " : "false && ", e);
 }
 
-/* Whether it looks for the x of $-; with another letter it asks whether bash is interactive, for instance. */
-static bool finds_trace(const SourceText *t, Span span, int kind)
-{
-    const char *end = kind == CASE ? find_word(span.to, t->line[t->lines], "esac") : span.to;
-    return asks_for_trace(span.from, span.to) && end && memchr(span.from, 'x', (size_t)(end - span.from));
-}
-
 static bool is_same_line(const TraceEntry *a, const TraceEntry *b)
 {
     return a->line == b->line && !strcmp(a->file, b->file);
@@ -245,7 +237,7 @@ static void find_conditions(Search *f, const TraceEntry *e)
         nth += !strncmp(b->text, kinds[kind].traced, strlen(kinds[kind].traced));
     bool differs = e->twin && strcmp(e->twin->text, e->text);
     if (!likes || (!differs && !entry_answered(f->s, f->base, f->other, e) &&
-                   !names_any(f, like[nth].from, like[nth].to) && !finds_trace(t, like[nth], kind)))
+                   !names_any(f, like[nth].from, like[nth].to)))
         return;
     if (kind == CASE) add_case(f, t, like[nth], e);
     else add_condition(f, t, like[nth].from, e);
@@ -263,8 +255,7 @@ static void find_searches(Search *f, const TraceEntry *e)
         searches_text |= !strncmp(e->text, searches[i], strlen(searches[i]));
     if (!searches_text || !t || e->line < 1 || e->line > t->lines) return;
     const char *begin = t->line[e->line - 1], *end = t->line[e->line];
-    answered = names_any(f, begin, end) || entry_answered(f->s, f->base, f->other, e) ||
-               (asks_for_trace(begin, end) && memchr(begin, 'x', (size_t)(end - begin)));
+    answered = names_any(f, begin, end) || entry_answered(f->s, f->base, f->other, e);
     for (int i = 0; i < f->base->calls && !answered; i++)
         answered = find_word(begin, end, f->base->call[i].name) != NULL;
     for (const char *p = begin; answered && p + 2 < end; p++) {
@@ -303,15 +294,21 @@ static void find_comparisons(Search *f, const SourceText *t, const char *line, c
     }
 }
 
-/* ${SIZE[$GPU]}, ${SEED[RANDOM % 8]}: by all values in the place of one, since other numbers may choose the
- * same again. */
+/* ${SIZE[$GPU]}, ${SEED[RANDOM % 8]}: by all values in the place of one, and in arithmetic, S[RANDOM % 8], by
+ * their sum, since other numbers may choose the same again. */
 static void find_subscripts(Search *f, const SourceText *t, const char *line, const char *end,
                             const TraceEntry *e)
 {
-    for (const char *p = line; (p = memmem(p, (size_t)(end - p), "${", 2)); p += 2) {
-        const char *open = p + 2, *close = memchr(p, ']', (size_t)(end - p));
-        while (open < end && is_name_letter(*open)) open++;
-        if (close && *open == '[' && names_any(f, open, close)) add_edit(f, t, open + 1, close, "*", e);
+    for (const char *open = line; (open = memchr(open, '[', (size_t)(end - open))); open++) {
+        const char *name = open, *close = memchr(open, ']', (size_t)(end - open));
+        while (name > line && is_name_letter(name[-1])) name--;
+        if (name == open || !close || !names_any(f, open, close)) continue;
+        bool set = close[1] == '=' ? close[2] != '=' : strchr("+-*/%", close[1]) && strchr("=+-", close[2]);
+        bool braced = name - line >= 2 && !strncmp(name - 2, "${", 2);
+        if (braced) add_edit(f, t, open + 1, close, "*", e);
+        else if (!set && memmem(line, (size_t)(name - line), "((", 2))
+            add_edit(f, t, name, close + 1,
+                     texts_format(f->texts, "(${%.*s[*]/%%/+}0)", (int)(open - name), name), e);
     }
 }
 

@@ -68,10 +68,13 @@ static void match_words(int *out, const char *const *a, int n, const char *const
     free(best);
 }
 
-static bool is_unset_value(const Launch *l, const char *text)
+/* Whether a word of a run with other answers is one of a variable's made-up value. */
+static bool is_unset_value(const Launch *l, const char *text, int which)
 {
     for (const SourceName *n = l->sources.name; n < l->sources.name + l->sources.names; n++)
-        if (n->unset && !n->site && !strcmp(text, unset_value(l, n, 1))) return true;
+        if (which < ANSWERS && n->unset && !n->site &&
+            words_have(unset_value(l, n, which), text, strlen(text)))
+            return true;
     return false;
 }
 
@@ -84,10 +87,10 @@ static bool has_unset_name(const Launch *l, const char *other, const char *ours)
 }
 
 /* Whether a value that only the other run has is one of several: --data-path 1 a $(cat FILE). That of a
- * variable that nobody sets is left out with a remark (lacks); the third and fourth run give it several. */
+ * variable that nobody sets is left out with a remark (lacks). */
 static bool adds_value(const Launch *l, const LaunchCall *call, int which, const char *text, int at)
 {
-    bool unset = (which > 1 && which < ANSWERS) || is_unset_value(l, text) || has_unset_name(l, text, "");
+    bool unset = is_unset_value(l, text, which) || (which == 1 && has_unset_name(l, text, ""));
     bool behind = at && strncmp(call->word[at - 1].text, "--", 2);
     bool before = at < call->words && strncmp(call->word[at].text, "--", 2);
     return !unset && (behind || before);
@@ -98,13 +101,16 @@ static void add_other(Launch *l, LaunchCall *call, int which, const char *text, 
 {
     const Run *base = &l->run[0], *other = &l->run[which];
     bool option = !strncmp(text, "--", 2), changed = replaces && !strncmp(call->word[at].text, "--", 2);
-    if (which == 1 && at && is_unset_value(l, text) && !*call->word[at - 1].lacks)
+    if (which == 1 && at && is_unset_value(l, text, 1) && !*call->word[at - 1].lacks)
         call->word[at - 1].lacks = word_cause(&l->sources, base, other, "", text, &l->texts);
     if (option ? changed : replaces || !adds_value(l, call, which, text, at)) return;
     const char *cause = l->cause[which];
     if (!cause) cause = word_cause(&l->sources, other, base, text, NULL, &l->texts);
-    for (int i = 0; i < call->others && !option; i++) /* one of a list is enough */
-        if (strncmp(call->other[i].text, "--", 2) && !strcmp(call->other[i].decided_by, cause)) return;
+    for (int i = 0; i < call->others; i++) { /* one of a list is enough */
+        bool like = !option && strncmp(call->other[i].text, "--", 2);
+        bool again = !other->entries && !strcmp(call->other[i].text, text); /* at random, without a trace */
+        if (again || (like && !strcmp(call->other[i].decided_by, cause))) return;
+    }
     call->other[call->others++] = (LaunchWord){ text, call->file, call->line, false, cause, text, "" };
 }
 
@@ -151,7 +157,7 @@ static bool is_like(const Launch *l, const Run *run, const CallRecord *a, const 
     if (whole && a->words - p != b->words - q) return false;
     for (int i = 1; whole && i < a->words - p; i++)
         if (strcmp(a->word[p + i], b->word[q + i])) return false;
-    if (!whole) return true;
+    if (!whole || !run->entries) return true;
     Place at = call_place(&l->sources, &l->run[0], a), there = call_place(&l->sources, run, b);
     return at.line == there.line && !strcmp(at.file, there.file);
 }
@@ -171,20 +177,41 @@ static void pair_calls(const CallRecord **other, const Launch *l, const CallReco
     free(used);
 }
 
-/* A run without such a call decides nothing where it starts no program: [ -d $DATA ] || exit 1. Where it
- * starts one that the base run does not start, and that is no tool, the call itself depends on answers. */
-static void find_instead(Launch *l, LaunchCall *call, int which)
+/* Whether both are started by the same line, and not by the same shell in turn: trainings in the background,
+ * whose order means nothing. */
+static bool is_beside(const Launch *l, const Run *run, const CallRecord *a, const CallRecord *b)
+{
+    Place at = call_place(&l->sources, run, a), there = call_place(&l->sources, run, b);
+    bool in_turn = a->pids > 1 && b->pids > 1 && a->pid[1] == b->pid[1];
+    return at.line == there.line && !strcmp(at.file, there.file) && !in_turn;
+}
+
+static bool is_accepted(bool (*accepts)(const char *), const char *program)
+{
+    return !accepts || accepts(program);
+}
+
+/* What another run starts in the place of a call: a training before it that the caller would take, or where
+ * the run has no such call, any other training. Other programs get a note. */
+static void find_instead(Launch *l, LaunchCall *call, int which, const CallRecord *const *other, int index)
 {
     const Run *run = &l->run[which];
-    for (const CallRecord *c = run->call; c < run->call + run->calls && !call->instead; c++) {
+    const CallRecord *end = other[index] ? other[index] : run->call + run->calls;
+    for (const CallRecord *c = run->call; c < end && !call->instead; c++) {
         int at = program_word(c);
-        const char *program = at < 0 ? "" : c->word[at];
-        bool known = at < 0 || (l->in->is_tool && l->in->is_tool(program));
-        for (int i = 0; i < l->out->calls; i++) known |= is_same_program(l->out->call[i].program, program);
-        if (known) continue;
-        call->instead = program, call->decided_by = l->cause[which];
-        if (!call->decided_by)
-            call->decided_by = word_cause(&l->sources, run, &l->run[0], program, NULL, &l->texts);
+        bool paired = at < 0;
+        for (int i = 0; i < l->out->calls; i++) paired |= other[i] == c;
+        if (paired) continue;
+        if (other[index] && (!is_accepted(l->in->wanted, c->word[at]) || is_beside(l, run, c, end))) continue;
+        Place place = call_place(&l->sources, run, c);
+        const char *program = texts_format(&l->texts, "%.200s (%s:%d)", c->word[at], place.file, place.line);
+        const char *cause = l->cause[which];
+        if (!cause) cause = word_cause(&l->sources, run, &l->run[0], c->word[at], NULL, &l->texts);
+        if (is_accepted(l->in->trains, c->word[at])) call->instead = program, call->decided_by = cause;
+        else if (!other[index])
+            note_add(l, call->file, call->line,
+                     texts_format(&l->texts, "with another answer of %s, %s is started instead of %.200s",
+                                  cause, program, call->program));
     }
 }
 
@@ -192,10 +219,6 @@ static void find_instead(Launch *l, LaunchCall *call, int which)
 static void compare_call(Launch *l, LaunchCall *call, int which, const CallRecord *own,
                          const CallRecord *other)
 {
-    if (!other) {
-        find_instead(l, call, which);
-        return;
-    }
     int from = program_word(other) + 1, count = other->words - from;
     LaunchWord *more = texts_room(&l->texts, (size_t)(call->others + count) * sizeof *more);
     if (call->others) memcpy(more, call->other, (size_t)call->others * sizeof *more);
@@ -292,7 +315,10 @@ static void add_calls(Launch *l)
         runs_pair(run, &l->run[which]);
         other = texts_room(&l->texts, (size_t)l->out->calls * sizeof *other);
         pair_calls(other, l, own, which);
-        for (int i = 0; i < l->out->calls; i++) compare_call(l, &l->out->call[i], which, own[i], other[i]);
+        for (int i = 0; i < l->out->calls; i++) {
+            find_instead(l, &l->out->call[i], which, other, i);
+            if (other[i]) compare_call(l, &l->out->call[i], which, own[i], other[i]);
+        }
     }
     for (int i = 0; i < l->out->calls; i++) find_lacks(l, &l->out->call[i]);
 }

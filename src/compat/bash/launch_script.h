@@ -14,8 +14,8 @@
  *
  * A script asks its machine: nvidia-smi, scontrol, the host's name, files and variables that are not there.
  * The answers here are made up, so that what depends on them must not be taken as the script's. The script
- * runs four times with other answers each (runs.c), and once more for each condition that they decide, with
- * its other outcome (conditions.c). A word counts as agreed where all runs give it. */
+ * runs four times with other answers each (runs.c), once more for each condition that they decide, with its
+ * other outcome (conditions.c), and once without a trace. A word counts as agreed where all runs give it. */
 #include <stdbool.h>
 #include <stddef.h>
 #include "base/status.h"
@@ -32,7 +32,7 @@ typedef struct {
     int arguments, variables;
     /* Whether a program is looked for: where a strict run reaches none such, a lenient one may. NULL: any. */
     bool (*wanted)(const char *program);
-    bool (*is_tool)(const char *program); /* which trains nothing, and replaces no training; NULL: none is */
+    bool (*trains)(const char *program); /* anything, so that it replaces another training; NULL: any does */
     LaunchWay way;        /* LAUNCH_ANY_WAY: namespaces, or else Landlock */
     int seconds;          /* the most that one run may take; 0: 10 */
 } LaunchInput;
@@ -73,7 +73,7 @@ typedef struct {
     LaunchWord *other;    /* [others] options, and values of a list, that only other answers give */
     LaunchFile *made;     /* [files] the JSON files that its words name */
     int words, launchers, others, files;
-    const char *instead;    /* what other answers start in its place; NULL: it is started with all of them */
+    const char *instead;    /* what other answers start first: "t.py (run.sh:2)"; NULL: it is, with all */
     const char *decided_by; /* of such a call: "grep (run.sh:1)" */
 } LaunchCall;
 

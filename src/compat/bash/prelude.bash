@@ -4,6 +4,7 @@
 #   JOTUN_HOST     the name of the host
 #   JOTUN_FILE     what readers say of files that are not there, where none can be made
 #   JOTUN_ANSWERS  which answers programs give; others than 0 have other times and random numbers, too
+#   JOTUN_TRACE    -x, or +x in a run that is not traced
 # It finds programs that this machine lacks, and traces each command with its process, file and line.
 if ((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] < 401)); then
   printf 'OLD\0' >>"$JOTUN_RUN/calls"
@@ -24,6 +25,8 @@ if ((JOTUN_ANSWERS)); then
     eval "$JOTUN_WORD=$((1000000 + JOTUN_ANSWERS))"
   done
   eval "date() { command date -d @$((500000001 * JOTUN_ANSWERS)) \"\$@\"; }"
+  # which seeds by the second, and all runs lie in one
+  eval "awk() { command awk \"\${@//srand()/srand($JOTUN_ANSWERS)}\" ${JOTUN_FILE:+|| echo $JOTUN_FILE}; }"
 fi
 env() {                                     # env -i has no PATH by which it finds a recorder
   local JOTUN_I
@@ -39,7 +42,7 @@ env() {                                     # env -i has no PATH by which it fin
   fi
   command -p env "$@"
 }
-jotun_trace() { set -x; }
+eval "jotun_trace() { set $JOTUN_TRACE; }"
 # Before each command, in one line, since each line has a number. A script's own `set +x` would end the trace,
 # and its PATH hide the recorders. A program by its path (/opt/x/bin/python, $PYTHON) is not here or is a real
 # one: a function of that name starts its recorder; `exec`, which looks for no functions, is done here.
@@ -105,5 +108,5 @@ PS4=$'\1$BASHPID\2$BASH_SOURCE\2$LINENO\2'
 set -T
 trap ': JOTUN_FAILED $? "$BASH_COMMAND"' ERR
 trap "$JOTUN_TRAP" DEBUG
-unset JOTUN_TRAP JOTUN_WORD JOTUN_HOST JOTUN_FILE JOTUN_ANSWERS
-set -x
+unset JOTUN_TRAP JOTUN_WORD JOTUN_HOST JOTUN_FILE JOTUN_ANSWERS JOTUN_TRACE
+jotun_trace

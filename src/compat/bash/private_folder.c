@@ -83,8 +83,9 @@ static Status prelude(Buffer *b, const char *seen_as, const RunInput *in)
     bool covered = !strcmp(seen_as, "/.jotun"), files = false;
     for (int i = 0; i < in->lackings; i++) files |= !in->lacking[i].is_folder;
     const char *file = covered || !files || !in->answers ? "" : in->answers == 2 ? "8" : "6";
-    TRY(buffer_format(b, "JOTUN_RUN=%s JOTUN_LENIENT=%s JOTUN_HOST=%s JOTUN_FILE=%s JOTUN_ANSWERS=%d\n",
-                      seen_as, in->lenient ? "1" : "", in->host ? in->host : "", file, in->answers));
+    TRY(buffer_format(b, "JOTUN_RUN=%s JOTUN_LENIENT=%s JOTUN_HOST=%s JOTUN_FILE=%s JOTUN_ANSWERS=%d JOTUN_TRACE=%s\n",
+                      seen_as, in->lenient ? "1" : "", in->host ? in->host : "", file, in->answers,
+                      in->untraced ? "+x" : "-x"));
     return buffer_add(b, launch_prelude, (int64_t)launch_prelude_bytes);
 }
 

@@ -7,6 +7,7 @@
  *               their names as values, then a list, then numbers; files that an earlier run missed are
  *               there; variables of a site's scheduler are set
  *   edited      one for each condition that answers decide, with its other outcome
+ *   untraced    as the base, but bash does not trace, which a script may ask: [[ $- == *x* ]]
  *
  * The script starts in the current folder, as a person would start it. Where files are missing there and the
  * script's own folder, or the top of its repository, has them, it starts there, with a note. */
@@ -109,53 +110,68 @@ static void set_environment(Launch *l, RunInput *in, const char **out)
         if (n->site) add_variable(in, out, texts_format(&l->texts, "%s=7", n->name));
 }
 
-/* The path of `source PATH` or `. PATH`, of *letters letters; NULL: the text is no such command. */
-static const char *sourced_path(const char *text, size_t *letters)
+/* The word at `text` as it names a file: without quotes, and braces of names. */
+static const char *file_word(Launch *l, const char *text, const char *end)
+{
+    char word[1024], quote = 0;
+    size_t n = 0;
+    for (; text < end && n < sizeof word && (quote || !strchr(" \t\n;&|)", *text)); text++) {
+        if (strchr("\"'", *text) && (!quote || quote == *text)) quote = quote ? 0 : *text;
+        else if (!strchr("{}", *text)) word[n++] = *text;
+    }
+    return texts_keep(&l->texts, word, (int64_t)n);
+}
+
+/* The path of `source PATH` or `. PATH`; NULL: the text is no such command. */
+static const char *sourced_path(Launch *l, const char *text, const char *end)
 {
     const char *path = !strncmp(text, "source ", 7) ? text + 7 : !strncmp(text, ". ", 2) ? text + 2 : NULL;
-    if (path) path += strspn(path, "\"'"), *letters = strcspn(path, " \t\n;&|)}\"'");
-    return path;
+    return path ? file_word(l, path + strspn(path, " "), end) : NULL;
 }
 
-static bool sources_path(const Run *run, const char *path, size_t letters)
+static bool is_same_path(const char *a, const char *b)
 {
-    size_t n;
-    for (const TraceEntry *e = run->entry; e < run->entry + run->entries; e++) {
-        const char *other = sourced_path(e->text, &n);
-        if (other && n == letters && !memcmp(other, path, n)) return true;
-    }
-    return false;
+    return !strcmp(a + 2 * !strncmp(a, "./", 2), b + 2 * !strncmp(b, "./", 2));
 }
 
-/* The FILE of [ -f FILE ] && . FILE, written alike in both places, that the run does not source. */
-static const char *tested_path(Launch *l, const Run *run, const TraceEntry *e, size_t *letters)
+/* The FILE of [ -f FILE ] && . FILE, written alike in both places, the second one before the end of the
+ * line or a `fi`. NULL: the entry is no such test, or the run sources the file. */
+static const char *tested_path(Launch *l, const Run *run, const TraceEntry *e)
 {
     const SourceText *t = source_find(&l->sources, e->file);
-    const char *path = strchr("['t", *e->text) ? strstr(e->text, " -") : NULL;
-    if (!path || !t || e->line < 1 || e->line > t->lines || !strchr("fers", path[2]) || path[3] != ' ')
+    const char *option = strchr("['t", *e->text) ? strstr(e->text, " -") : NULL, *other;
+    if (!option || !t || e->line < 1 || e->line > t->lines || !strchr("fers", option[2]) || option[3] != ' ')
         return NULL;
-    path += 4, *letters = strcspn(path, " \n");
-    const char *end = t->line[e->line + 4 < t->lines ? e->line + 4 : t->lines], *own;
-    const char *word = memmem(t->line[e->line - 1], (size_t)(end - t->line[e->line - 1]), path - 3, 3);
+    int last = e->line;
+    while (last < t->lines && last < e->line + 100 && !find_word(t->line[last - 1], t->line[last], "fi"))
+        last++;
+    const char *begin = t->line[e->line - 1], *end = t->line[last];
+    const char *word = memmem(begin, (size_t)(end - begin), option + 1, 3);
     if (!word) return NULL;
-    word += 3 + strspn(word + 3, "\"'");
-    size_t n = strcspn(word, " \t\n;&|)}\"'"), m;
-    for (const char *p = word; n && p < end; p++) {
-        own = strchr(" \t\n;&", p[-1]) ? sourced_path(p, &m) : NULL;
-        if (own && m == n && !memcmp(own, word, n)) return sources_path(run, path, *letters) ? NULL : path;
-    }
-    return NULL;
+    const char *path = file_word(l, option + 4, option + strlen(option)), *own = file_word(l, word + 3, end);
+    bool would = false;
+    for (const char *p = word + 3; p < end && !would; p++)
+        would = strchr(" \t\n;&", p[-1]) && (other = sourced_path(l, p, end)) && is_same_path(other, own);
+    for (const TraceEntry *i = run->entry; i < run->entry + run->entries && would; i++)
+        would = !(other = sourced_path(l, i->text, i->text + strlen(i->text))) || !is_same_path(other, path);
+    return would ? path : NULL;
 }
 
-/* Whether the run did not find a file that it sources, or found one that was made for it. */
+/* Whether a file that the run sources is not there, or was made for it: bash says so (of /tmp, which is not
+ * the machine's), or none of its lines was traced in a run without such files. */
 static bool lacks_file(const Launch *l, const Run *run, const char *path)
 {
-    char says[600];
+    char at[PATH_MAX + 1024], says[600];
+    bool whole = *path == '/';
+    snprintf(at, sizeof at, "%s%s%s", whole ? "" : l->folder, whole ? "" : "/", path);
     snprintf(says, sizeof says, "%.500s: No such file or directory", path);
     if (strstr(run->output->text[RUN_PRINTED], says)) return true;
+    if (access(at, F_OK) == 0 || !strncmp(path, "/dev/", 5)) return false;
     for (int i = 0; i < l->lackings; i++)
-        if (!strcmp(l->lacking[i].path, path)) return !sources_path(&l->run[0], path, strlen(path));
-    return false;
+        if (!strcmp(l->lacking[i].path, path)) run = &l->run[0];
+    for (const TraceEntry *e = run->entry; e < run->entry + run->entries; e++)
+        if (is_same_path(e->file, path)) return false;
+    return true;
 }
 
 /* A file that is missing, and that some run sources, or would if it were there; but none of those that only
@@ -167,20 +183,20 @@ static const char *find_lost(Launch *l)
         "bash .bashrc .bash_profile .profile profile bashrc";
     for (const Run *run = l->run; run < l->run + l->runs; run++)
         for (const TraceEntry *e = run->entry; e < run->entry + run->entries; e++) {
-            size_t n = 0;
-            const char *from = sourced_path(e->text, &n), *path = from;
-            if (!from && !(from = tested_path(l, run, e, &n))) continue;
-            const char *kept = texts_keep(&l->texts, from, (int64_t)n), *name = path_leaf(kept, n);
-            bool lost = !path || lacks_file(l, run, kept);
-            if (lost && !words_have(finders, name, strlen(name))) return kept;
+            const char *path = sourced_path(l, e->text, e->text + strlen(e->text));
+            bool lost = path && lacks_file(l, run, path);
+            if (!path) lost = (path = tested_path(l, run, e)) != NULL;
+            const char *name = lost ? path_leaf(path, strlen(path)) : "";
+            if (lost && !words_have(finders, name, strlen(name))) return path;
         }
     return NULL;
 }
 
 /* Names that bash reads from the environment without a default, and those of a scheduler's job; those with a
- * default as well where a file is missing that might set them. */
-static void find_unset(Launch *l, const char *lost)
+ * default as well where a file is missing that might set them. Returns whether there are such. */
+static bool find_unset(Launch *l, const char *lost)
 {
+    bool any = false;
     static const char *const schedulers[] = { "SLURM_", "PBS_", "LSB_", "COBALT_", "FLUX_", "OMPI_", "PMI_" };
     for (SourceName *n = l->sources.name; n < l->sources.name + l->sources.names; n++) {
         n->unset = source_reads_unset(n) && !is_variable_set(l, n->name);
@@ -190,13 +206,14 @@ static void find_unset(Launch *l, const char *lost)
         n->unset |= n->site;
         if (!lost || n->unset || !n->tested || is_common_name(n->name) || is_variable_set(l, n->name))
             continue;
-        n->unset = true, n->lost = lost;
+        n->unset = true, n->lost = lost, any = true;
     }
     for (int i = 0; i < COUNT(site); i++) {
         SourceName *n =
             source_name(&l->sources, texts_keep(&l->texts, site[i], (int64_t)strcspn(site[i], "=")));
         if (n && !n->unset && !n->assigned && !is_variable_set(l, site[i])) n->unset = n->site = true;
     }
+    return any;
 }
 
 /* ---- one run ---- */
@@ -283,6 +300,7 @@ static Status run_once(Launch *l, Run *run, int answers, bool lenient, const Edi
                     .answers = answers,
                     .host = hosts[answers],
                     .lenient = lenient,
+                    .untraced = l->untraced,
                     .patterns = l->patterns,
                     .seconds = runs_seconds(l) };
     if (edit) add_edit(l, &in, edit);
@@ -603,6 +621,15 @@ static void run_edited(Launch *l)
     l->out->untried |= edits > EDITS_MOST;
 }
 
+static Status run_untraced(Launch *l)
+{
+    Run *run = &l->run[l->runs];
+    l->untraced = true;
+    TRY(run_once(l, run, 0, l->lenient, NULL));
+    if (calls_of(run)) l->cause[l->runs++] = "$-, which says whether bash traces";
+    return OK;
+}
+
 Status runs_make(Launch *l)
 {
     TRY(run_where_it_fits(l));
@@ -610,11 +637,12 @@ Status runs_make(Launch *l)
     find_lacking_files(l);
     find_patterns(l);
     const char *lost = find_lost(l), *known;
-    do { /* again where only other answers lead to a file that is missing */
-        l->runs = 1, known = lost;
-        find_unset(l, lost);
+    const int notes = l->out->notes;
+    find_unset(l, lost);
+    do { /* again where only other answers lead to a file that is missing, and it might set something */
+        l->runs = 1, l->out->notes = notes, l->out->untried = false, known = lost;
         for (int answers = 1; answers < ANSWERS; answers++) TRY(run_otherwise(l, answers));
         run_edited(l);
-    } while (!known && (lost = find_lost(l)));
-    return OK;
+    } while (!known && (lost = find_lost(l)) && find_unset(l, lost));
+    return run_untraced(l);
 }

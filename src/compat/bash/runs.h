@@ -9,7 +9,7 @@ enum {
     VARIABLES_MOST = 400,
     ANSWERS = 4,
     EDITS_MOST = 16,
-    RUNS_MOST = ANSWERS + EDITS_MOST
+    RUNS_MOST = ANSWERS + EDITS_MOST + 1
 };
 
 typedef struct {
@@ -24,8 +24,9 @@ typedef struct {
     Lacking lacking[LACKINGS_MOST];
     int lackings;
     LaunchWay way; /* the one that works here */
-    Run run[RUNS_MOST]; /* [runs] base, some with other answers, and one for each edit */
-    const char *cause[RUNS_MOST]; /* of an edited run: what decides its condition; NULL: other answers */
+    Run run[RUNS_MOST]; /* [runs] base, some with other answers, one for each edit, and one without a trace */
+    const char *cause[RUNS_MOST]; /* why it differs from the base, such as what decides an edited condition;
+                                   * NULL: other answers */
     int runs;
     Edit edit[EDITS_MOST];
     const char *patterns; /* patterns of grep, each in a line */
@@ -33,9 +34,10 @@ typedef struct {
     const char *folder; /* in which the script starts */
     bool numbers;       /* variables that are not set get numbers */
     bool lenient;       /* of the base run */
+    bool untraced;
 } Launch;
 
-/* The base run, where it misses least, those with other answers, and then the edited ones. */
+/* The base run, where it misses least, those with other answers, the edited ones, and one without a trace. */
 Status runs_make(Launch *l);
 int runs_seconds(const Launch *l); /* the most that one may take */
 bool is_variable_set(const Launch *l, const char *name); /* by the caller or the job; also NAME=value */

@@ -58,6 +58,7 @@ typedef struct {
     const char *host; /* the name of the host; NULL: its own */
     int answers;      /* which answers recorders give, below ANSWERS */
     bool lenient;     /* errexit, nounset, exit and a failing cd are skipped */
+    bool untraced;    /* bash does not trace */
     int seconds;
 } RunInput;
 

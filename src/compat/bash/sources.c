@@ -51,13 +51,14 @@ static bool is_compared(const char *line, const char *at, const char *end)
     return false;
 }
 
-/* NAME=, NAME+=, NAME[...]=, NAME++, for NAME, read NAME and the like. */
-static bool is_assigned(const char *line, const char *at, const char *end)
+/* NAME=, NAME+=, NAME[...]=, NAME++, for NAME, read NAME and the like, and (( NAME = 1 )). */
+static bool is_assigned(const char *line, const char *at, const char *end, bool calculated)
 {
     static const char *const words[] = { "read",  "for",     "getopts", "mapfile", "readarray", "printf",
                                          "local", "declare", "typeset", "select",  "let",       "coproc" };
-    if (*end == '=' || *end == '[' || !strncmp(end, "+=", 2) || !strncmp(end, "++", 2) ||
-        !strncmp(end, "--", 2))
+    if (calculated) end += strspn(end, " ");
+    if ((*end == '=' && !(calculated && end[1] == '=')) || *end == '[' || !strncmp(end, "+=", 2) ||
+        !strncmp(end, "++", 2) || !strncmp(end, "--", 2))
         return true;
     for (const char *c = line; c < at; c++)
         if (*c == ';') line = c + 1;
@@ -66,14 +67,13 @@ static bool is_assigned(const char *line, const char *at, const char *end)
     return false;
 }
 
-/* Within (( )), and not in a command there: for ((i = 0; i < $(nproc); i++)) */
-static bool is_calculated(const char *line, const char *at)
+/* Open parentheses behind this letter: a bit for each, the innermost last, whether it calculates. That is one
+ * of (( )), but not of a command there: for ((i = 0; i < $(nproc); i++)) */
+static uint64_t parentheses(uint64_t open, const char *line, const char *at)
 {
-    uint64_t open = 0; /* a bit for each parenthesis, the innermost last: whether it calculates */
-    for (const char *c = line; c < at; c++)
-        if (*c == ')') open >>= 1;
-        else if (*c == '(') open = open << 1 | (c[1] == '(' || ((open & 1) && (c == line || c[-1] != '$')));
-    return open & 1;
+    if (*at == ')') return open >> 1;
+    if (*at != '(') return open;
+    return open << 1 | (at[1] == '(' || ((open & 1) && (at == line || at[-1] != '$')));
 }
 
 SourceName *source_name(const Sources *s, const char *name)
@@ -101,16 +101,19 @@ static void add_name(Sources *s, const char *text, size_t letters, SourceName se
     n->tested |= seen.tested, n->counted |= seen.counted;
 }
 
-/* What a line does with each of its names. Inside of (( )) they need no $. */
-static void find_names(Sources *s, const char *line, const char *end, Place place, Texts *texts)
+/* What a line does with each of its names. Inside of (( )) they need no $. open: the parentheses before the
+ * line, and behind it; keys: what stands behind a [ may be a key, and no name. */
+static void find_names(Sources *s, uint64_t *open, const char *line, const char *end, bool keys, Place place,
+                       Texts *texts)
 {
+    if (!(*open & 1)) *open = 0; /* one that is only in a text does not count any longer */
     for (const char *p = line, *next; p < end; p = next) {
         for (next = p; next < end && is_name_letter(*next);) next++;
-        if (next == p) next++;
+        if (next == p) *open = parentheses(*open, line, next++);
         if (!is_name_letter(*p) || isdigit((unsigned char)*p)) continue;
         const char *dollar = p - (p > line && p[-1] == '{') - 1;
         bool brace = p > line && p[-1] == '{', read = dollar >= line && *dollar == '$';
-        bool bare = !read && !brace;
+        bool bare = !read && !brace, calculated = (*open & 1) && !(keys && p > line && p[-1] == '[');
         if (read && dollar > line && dollar[-1] == '\\') continue;
         bool compared = read && is_compared(line, dollar, next),
              tested = read && !compared && is_tested(line, p - brace, next);
@@ -118,8 +121,8 @@ static void find_names(Sources *s, const char *line, const char *end, Place plac
                  (SourceName){ .place = place,
                                .read = read && !tested,
                                .tested = tested,
-                               .counted = compared || is_calculated(line, p),
-                               .assigned = bare && is_assigned(line, p, next) },
+                               .counted = compared || calculated,
+                               .assigned = bare && is_assigned(line, p, next, calculated) },
                  texts);
     }
 }
@@ -142,12 +145,6 @@ bool is_machine_name(const char *name)
 {
     return words_have("RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME BASHPID PPID HOSTNAME", name,
                       strlen(name));
-}
-
-bool asks_for_trace(const char *text, const char *end)
-{
-    return has(text, end, "$-") || has(text, end, "${-") || has(text, end, "SHELLOPTS") ||
-           has(text, end, "xtrace");
 }
 
 bool source_reads_unset(const SourceName *n)
@@ -185,8 +182,11 @@ static void add_source(Sources *s, const char *seen_as, const char *shown_as, co
     t.line = texts_room(texts, ((size_t)t.lines + 1) * sizeof *t.line);
     t.line[0] = t.text, t.line[t.lines] = t.text + map.size;
     for (int i = 1; i < t.lines; i++) t.line[i] = strchr(t.line[i - 1], '\n') + 1;
+    uint64_t open = 0;
+    bool keys = has(t.text, t.line[t.lines], " -A ");
     for (int i = 0; i < t.lines; i++)
-        find_names(s, t.line[i], comment_in(t.line[i], t.line[i + 1]), (Place){ t.shown_as, i + 1 }, texts);
+        find_names(s, &open, t.line[i], comment_in(t.line[i], t.line[i + 1]), keys,
+                   (Place){ t.shown_as, i + 1 }, texts);
     file_unmap(&map);
     ARRAY_RESERVE_OR_STOP(s->source, s->room, s->sources + 1);
     s->source[s->sources++] = t;

@@ -105,8 +105,6 @@ SourceName *source_name(const Sources *s, const char *name); /* NULL: they have 
 bool source_reads_unset(const SourceName *name); /* without a test or a default, and nothing sets it */
 bool is_common_name(const char *name); /* that bash sets itself, or every system's environment has */
 bool is_machine_name(const char *name); /* of bash's own variables those that another run has otherwise */
-/* Whether it asks if bash traces: by $-, $SHELLOPTS, [ -o xtrace ]. */
-bool asks_for_trace(const char *text, const char *end);
 bool is_name_letter(char c);
 /* The word in a text, not as a part of a longer one; NULL: it has none. */
 const char *find_word(const char *text, const char *end, const char *word);

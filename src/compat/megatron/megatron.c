@@ -179,8 +179,8 @@ static void refuse_instead(Import *m, Options *o, const LaunchCall *s)
     if (!s->instead) return;
     snprintf(from, sizeof from, "%s:%d", s->file, s->line);
     import_refuse(m, o, from,
-                  "whether %.200s or %.200s is started depends on %s; leave only one of them in the script, "
-                  "or %s", s->program, s->instead, s->decided_by, give_value);
+                  "whether %.200s or %.300s is started first depends on %s; leave only one of them in the "
+                  "script, or %s", s->program, s->instead, s->decided_by, give_value);
 }
 
 /* What starts the ranks is not an option of ours, but says how many there are. */
@@ -507,9 +507,14 @@ static bool trains_gpt(const char *program)
     return program_of(program).kind == PROGRAM_TRAINS_GPT;
 }
 
-static bool is_tool(const char *program)
+static bool trains_something(const char *program)
 {
-    return program_of(program).kind == PROGRAM_IS_TOOL;
+    return trains_gpt(program) || program_of(program).kind == PROGRAM_IS_OTHER;
+}
+
+static bool is_no_tool(const char *program)
+{
+    return program_of(program).kind != PROGRAM_IS_TOOL;
 }
 
 static Status take_script(Import *m, Options *o, const LaunchInput *in)
@@ -538,7 +543,8 @@ Status import_megatron(Import *m, Options *o)
     LaunchInput in;
     CHECK(argument && variable, "no memory for %d words", count);
     Status status = launch_words(&in, argument, variable, count, o->from_script.text);
-    in.wanted = o->program_is_gpt ? NULL : trains_gpt, in.is_tool = is_tool;
+    in.wanted = o->program_is_gpt ? NULL : trains_gpt;
+    in.trains = o->program_is_gpt ? is_no_tool : trains_something;
     if (status == OK) status = take_script(m, o, &in);
     free(argument);
     free(variable);
