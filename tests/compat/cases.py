@@ -170,6 +170,21 @@ def judge(name, path, words, code, options, says, before=()):
         yield f"{name}: exit code {done.returncode}, {wrong} instead of {options}, wanted {says!r}\n{done.stderr}\n{done.stdout[:600]}"
 
 
+def elsewhere():
+    """A script that goes to its own folder, from another one."""
+    files = {"case.sh": f"cd \"$(dirname \"$0\")\"\nsource ./default.inc\n{GPT} --num-layers $D", "default.inc": "D=${D:-8}"}
+    for file, text in files.items():
+        with open(file, "w") as out:
+            out.write(text + "\n")
+    os.mkdir("other")
+    os.chdir("other")
+    yield from judge("a default in a file beside the script", "../case.sh", [], 0, {"num-layers": "8"}, "")
+    os.chdir("..")
+    os.rmdir("other")
+    for file in files:
+        os.remove(file)
+
+
 def main():
     faults = []
     with tempfile.TemporaryDirectory() as folder:
@@ -184,6 +199,7 @@ def main():
                 out.write((OPTIONS if script == "OPTIONS" else script) + "\n")
             faults += judge(name, file, words, code, options, says)
             os.remove(file)
+        faults += elsewhere()
         if sorted(os.listdir(".")) != before:
             faults.append(f"the scripts have left {os.listdir('.')}")
     os.chdir("/")

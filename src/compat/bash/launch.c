@@ -106,6 +106,8 @@ static void add_other(Launch *l, LaunchCall *call, int which, const char *text, 
     if (option ? changed : replaces || !adds_value(l, call, which, text, at)) return;
     const char *cause = l->cause[which];
     if (!cause) cause = word_cause(&l->sources, other, base, text, NULL, &l->texts);
+    const LaunchWord *value = at && !option ? &call->word[at - 1] : NULL; /* which is refused already */
+    if (value && !value->agreed && !strcmp(value->decided_by, cause)) return;
     for (int i = 0; i < call->others; i++) { /* one of a list is enough */
         bool like = !option && strncmp(call->other[i].text, "--", 2);
         bool again = !other->entries && !strcmp(call->other[i].text, text); /* at random, without a trace */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "base/array.h"
 #include "base/file.h"
 #include "base/words.h"
@@ -199,7 +200,8 @@ const SourceText *source_find(const Sources *s, const char *seen_as)
     return NULL;
 }
 
-/* A name without a slash may be a file of the folder, or of PATH, which is no matter of ours. */
+/* A name without a slash may be a file of the folder, or of PATH, which is no matter of ours. Many scripts go to
+ * their own folder first. */
 void sources_add(Sources *s, const Run *run, const char *script, const char *shown_as, const char *folder,
                  Texts *texts)
 {
@@ -210,6 +212,9 @@ void sources_add(Sources *s, const Run *run, const char *script, const char *sho
         const char *file = run->entry[i].file;
         if (!*file || !strcmp(file, last) || source_find(s, file)) continue;
         snprintf(path, sizeof path, "%s%s%s", *file == '/' ? "" : folder, *file == '/' ? "" : "/", file);
+        if (access(path, F_OK) != 0)
+            snprintf(path, sizeof path, "%.*s%s", (int)(path_leaf(script, strlen(script)) - script), script,
+                     file);
         add_source(s, file, file, path, texts);
     }
 }
