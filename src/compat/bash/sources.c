@@ -200,8 +200,8 @@ const SourceText *source_find(const Sources *s, const char *seen_as)
     return NULL;
 }
 
-/* A name without a slash may be a file of the folder, or of PATH, which is no matter of ours. Many scripts go to
- * their own folder first. */
+/* A name without a slash may be a file of the folder, or of PATH, which is no matter of ours. Many scripts go
+ * to their own folder first. */
 void sources_add(Sources *s, const Run *run, const char *script, const char *shown_as, const char *folder,
                  Texts *texts)
 {
