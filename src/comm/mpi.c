@@ -71,6 +71,15 @@ int transport_launcher_local(void)
     return count > 0 ? count : 1;
 }
 
+int transport_launcher_place(void)
+{
+    static const char *const names[] = { "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID",
+                                         "SLURM_LOCALID", "LOCAL_RANK" };
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (getenv(names[i])) return (int)strtol(getenv(names[i]), NULL, 10);
+    return -1;
+}
+
 /* Installed plug-ins are in ../lib/jotun of the binary's directory, built ones beside the binary. False
  * where the file does not exist; path is then the place beside the binary, for the message. */
 static bool plugin_path(char path[PATH_MAX + 64], const MpiLibrary *mpi)

@@ -71,6 +71,8 @@ const char *transport_launcher(void);             /* from the environment: "Open
 int transport_launcher_size(void);                /* processes that it started; 0: it does not tell */
 int transport_launcher_rank(void);                /* known before MPI_Init; 0 without a launcher */
 int transport_launcher_local(void);               /* processes on this host, 1 where it does not tell */
+/* This process among those of its host, from 0, by Open MPI, MPICH, Slurm, PALS or torchrun; -1: by none. */
+int transport_launcher_place(void);
 
 /* A plug-in exports this one symbol. It returns NULL and a message in `error` where MPI_Init_thread fails. */
 typedef Transport *TransportPlugin(int *argc, char ***argv, char *error, size_t error_bytes);

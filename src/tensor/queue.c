@@ -1,6 +1,7 @@
 /* The choice of a back end by its name, and sums over what the ops have counted. */
 #include "tensor/queue.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
 #include "base/seam.h"
@@ -19,8 +20,9 @@ Status queue_open(Queue *q, const char *device, int threads, StepState *step_sta
     q->kernels = kernel_family_best();
     for (size_t i = 0; i < COUNT(table); i++)
         if (strcmp(device, table[i].device) == 0) q->backend = table[i].backend;
-    bool cuda = strcmp(device, "cuda") == 0;
-    if (cuda || strcmp(device, "dry-cuda") == 0) TRY(cuda_queue_open(q, !cuda));
+    bool cuda = strncmp(device, "cuda", 4) == 0 && (!device[4] || device[4] == ':');
+    int  number = cuda && device[4] ? (int)strtol(device + 5, NULL, 10) : 0;
+    if (cuda || strcmp(device, "dry-cuda") == 0) TRY(cuda_queue_open(q, !cuda, number));
     if (!q->backend)
         return fail(BAD_OPTION, "device %s is unknown; give cpu, cuda, ref, dry-cpu, dry-cuda or dry-ref",
                     device);
@@ -53,6 +55,25 @@ void queue_write(Queue *q, void *device, const void *host, size_t bytes)
 {
     if (q->device) cuda_queue_write(q, device, host, bytes);
     else if (bytes) memmove(device, host, bytes);
+}
+
+void *queue_host_alloc(Queue *q, size_t bytes) { return q->device ? cuda_host_alloc(bytes) : malloc(bytes); }
+
+void queue_host_free(Queue *q, void *memory)
+{
+    if (q->device) cuda_host_free(memory);
+    else free(memory);
+}
+
+void queue_read_begin(Queue *q, void *host, const void *device, size_t bytes)
+{
+    if (q->device) cuda_queue_copy(q, host, device, bytes);
+    else queue_read(q, host, device, bytes);
+}
+
+void queue_write_begin(Queue *q, void *device, const void *host, size_t bytes)
+{
+    queue_write(q, device, host, bytes);              /* copies pinned memory when the queue comes to it */
 }
 
 void queue_state_write(Queue *q)

@@ -42,8 +42,9 @@ extern "C" {
 #endif
 /* device: ref, cpu, cuda, or one of these after "dry-". BAD_OPTION for any other, and for cuda where there is
  * no GPU or no kernels for one were built; NO_MEMORY where the threads cannot be started. After a failure
- * there is nothing to close. threads: also in a dry run those of the run that is measured, since the
- * workspace of an op depends on them. */
+ * there is nothing to close. "cuda:5" is the GPU with that number; where there are fewer they are counted
+ * through again, so that ranks may share one. threads: also in a dry run those of the run that is measured,
+ * since the workspace of an op depends on them. */
 Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);
 void   queue_close(Queue *q);
 void   queue_wait (Queue *q);                     /* the host may read after this */
@@ -51,6 +52,14 @@ void   queue_wait (Queue *q);                     /* the host may read after thi
 void   queue_read (Queue *q, void *host, const void *device, size_t bytes);
 /* The other way, in the order of the queue; `host` may be changed when it returns. */
 void   queue_write(Queue *q, void *device, const void *host, size_t bytes);
+/* Memory of the host that a device reads and writes by itself (pinned). NULL where there is not so much. It
+ * is freed before the queue is closed. */
+void  *queue_host_alloc (Queue *q, size_t bytes);
+void   queue_host_free  (Queue *q, void *memory);
+/* As queue_read and queue_write, without waiting: `host`, of queue_host_alloc, is complete, or may be
+ * changed, after queue_wait. */
+void   queue_read_begin (Queue *q, void *host, const void *device, size_t bytes);
+void   queue_write_begin(Queue *q, void *device, const void *host, size_t bytes);
 /* The step's state to the device, before a step, and back after it. */
 void   queue_state_write(Queue *q);
 void   queue_state_read (Queue *q);

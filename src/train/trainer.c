@@ -72,16 +72,13 @@ static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
     return OK;
 }
 
-/* A GPU has kernels for some types alone, and there are no messages between GPUs yet. */
+/* A GPU has kernels for some types alone. */
 static Status device_accepts(const Trainer *t)
 {
     const Backend *b = t->queue.backend;
     const Precision *p = &t->precision;
     DtypeSet states = 1u << p->state[STATE_MOMENT] | 1u << p->state[STATE_SQUARE];
     if (strcmp(t->config->device, "cuda") != 0) return OK;
-    if (t->mesh.world > 1)
-        return fail(BAD_OPTION, "--device cuda computes on one rank, and there are %d; give --ranks 1, or "
-                    "--device cpu", t->mesh.world);
     if (!(b->activation >> p->activation & 1) || p->message != b->compute || p->fp8.recipe != FP8_NONE)
         return fail(BAD_OPTION, "--device cuda trains in fp32 or with --bf16; leave out --fp16, "
                     "--fp8-format and --grad-reduce-in-bf16, or give --device cpu");
@@ -95,10 +92,14 @@ static Status device_accepts(const Trainer *t)
  * "cpu" would compute. */
 static Status open_queue(Trainer *t)
 {
-    char dry[16] = "dry-";
-    bool real = !comm_dry(t->world);
-    TRY(queue_open(&t->queue, real ? t->config->device : strcat(dry, t->config->device),
-        t->config->threads, &t->step_state));
+    char name[32];
+    bool real = !comm_dry(t->world), cuda = strcmp(t->config->device, "cuda") == 0;
+    int  place = transport_launcher_place();
+    bool threads = strcmp(t->transport->name, "threads") == 0;
+    if (real && cuda) snprintf(name, sizeof name, "cuda:%d", threads || place < 0 ? t->mesh.rank : place);
+    else              snprintf(name, sizeof name, "%s%s", real ? "" : "dry-", t->config->device);
+    TRY(queue_open(&t->queue, name, t->config->threads, &t->step_state));
+    if (t->queue.backend->device) TRY(queue_open(&t->host_queue, real ? "cpu" : "dry-cpu", 1, NULL));
     t->queue.workspace = &t->arena[ARENA_WORKSPACE];
     t->precision = precision_make(t->queue.backend->compute, &t->config->precision);
     TRY(device_accepts(t));
@@ -331,6 +332,10 @@ static void world_window_open(Trainer *t, Arena *persistent)
     size_t bytes = trainer_world_window(t);
     if (persistent->dry) arena_push(persistent, "sums of the step", bytes);
     arena_open_within(&t->world_window, "sums of the step", persistent, "sums of the step", bytes);
+    if (!t->queue.backend->device) return;
+    Arena *host = &t->arena[ARENA_HOST];
+    if (host->dry) arena_push(host, "numbers of all ranks", bytes);
+    arena_open_within(&t->host_window, "numbers of all ranks", host, "numbers of all ranks", bytes);
 }
 
 static void sums_new(Trainer *t, Arena *persistent)
@@ -438,6 +443,7 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     trainer_set_position(t, 0, 0);
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, train_config_mesh(config)));
     int sum_group = config->sum_group > 0 ? config->sum_group : COMM_SUM_GROUP;
+    trainer_data_open(t, transport);
     TRY(comm_world_sums(&t->world, transport, sum_group));
     /* before anything that may take long on one rank */
     TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));
@@ -471,6 +477,7 @@ void trainer_close(Trainer *t)
     if (t->valid_executor.stage) stage_executor_close(&t->valid_executor);
     arena_close(&t->shared_slots);
     arena_close(&t->world_window);
+    arena_close(&t->host_window);
     if (t->buckets.bucket) {
         buckets_gathered(&t->buckets);                        /* <-> shard: of the last step */
         buckets_close(&t->buckets);
@@ -483,8 +490,9 @@ void trainer_close(Trainer *t)
     schedule_free(&t->valid_schedule);
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
     datasets_close(&t->datasets);
-    queue_close(&t->queue);
     trainer_comms_close(t);
+    if (t->host_queue.backend) queue_close(&t->host_queue);
+    queue_close(&t->queue);
 }
 
 static void init_states(Trainer *t)

@@ -8,6 +8,7 @@
 #include "data/prefetch.h"
 #include "parallel/weight_copies.h"
 #include "parallel/pipeline.h"
+#include "comm/data_transport.h"
 #include "comm/transport.h"
 #include "comm/watchdog.h"
 #include "store/checkpoint.h"
@@ -92,6 +93,10 @@ typedef struct Trainer {
     Pipeline valid_pipeline;
     Arena    shared_slots;
     Arena    world_window;                           /* part of persistent; of trainer_world_sum */
+    /* on a device: of numbers of the host, and what carries tensors between ranks; owned */
+    Queue    host_queue;
+    Arena    host_window;
+    DataTransport *staged;
     OptimizerRun optimizer;                          /* its pieces are owned */
     AverageWeights average;                          /* of optimizers that average weights */
     /* of optimizers that take estimates: the update, from 1, that the last one was taken before; 0: none */
@@ -249,6 +254,8 @@ bool         trainer_evaluates_apart(const Trainer *trainer);
 /* The communicators of attention within cp, by --cp-comm-type. */
 ContextComms trainer_context(const Trainer *trainer);
 /* train/trainer_comms.c: the communicators of the mesh. Collective; NO_MEMORY, BAD_OPTION. */
+/* What carries tensors between ranks, before the world is opened. trainer_comms_close closes it. */
+void         trainer_data_open  (Trainer *trainer, Transport *transport);
 Status       trainer_comms_open (Trainer *trainer);
 void         trainer_comms_close(Trainer *trainer);                  /* and world */
 /* x = its sum, or its maximum, over all ranks: up to WORLD_NUMBERS numbers in F64, the same on all ranks
@@ -257,7 +264,9 @@ void         trainer_comms_close(Trainer *trainer);                  /* and worl
  * has the bytes of trainer_world_window. <-> tp, dp+cp, pp: all-reduces */
 enum { WORLD_NUMBERS = 16 };
 void         trainer_world_sum   (Trainer *trainer, Tensor x);
-void         trainer_world_max   (Trainer *trainer, Tensor x);
+/* The same of numbers of the host. */
+void         trainer_numbers_sum (Trainer *trainer, double *x, int64_t count);
+void         trainer_numbers_max (Trainer *trainer, double *x, int64_t count);
 size_t       trainer_world_window(const Trainer *trainer);
 
 /* train/trainer_fp8.c: scales of the 8-bit inputs of linear maps, and the history they follow from. All but

@@ -1,6 +1,8 @@
 /* The communicators of a rank: the axes of the mesh, and the groups that share parameters. All ranks open
  * them in the same order. */
 #include <stdlib.h>
+#include <string.h>
+#include "comm/staged.h"
 #include "train/trainer.h"
 
 /* Adds it to the list of those that trainer_comms_close closes. */
@@ -140,6 +142,17 @@ ContextComms trainer_context(const Trainer *t)
         .ring = t->config->gather ? NULL : others, .gather = t->config->gather ? others : NULL };
 }
 
+/* ---- between devices ---- */
+
+/* Tensors of devices go through the host; nothing else carries them yet. */
+void trainer_data_open(Trainer *t, Transport *transport)
+{
+    bool device = strcmp(t->config->device, "cuda") == 0;
+    if (!device || transport->size == 1) return;
+    t->staged = transport->data = staged_data_open(transport, t->config->threads);
+    CHECK(t->staged, "no memory for messages between devices");
+}
+
 /* ---- sums of a few numbers over all ranks ---- */
 
 enum { WORLD_AXES = 3 };
@@ -161,19 +174,38 @@ size_t trainer_world_window(const Trainer *t)
 
 typedef void AllReduce(Comm *comm, Queue *q, Tensor x, Arena *scratch);
 
-static void over_world(Trainer *t, Tensor x, AllReduce *all_reduce)
+static void over_world(Trainer *t, Tensor x, AllReduce *all_reduce, Queue *queue, Arena *window)
 {
     WorldAxes axes = world_axes(t);
     CHECK(tensor_count(x) <= WORLD_NUMBERS, "%lld numbers are reduced over all ranks, of at most %d",
           (long long)tensor_count(x), WORLD_NUMBERS);
-    for (int i = 0; i < WORLD_AXES; i++) all_reduce(axes.of[i], &t->queue, x, &t->world_window);
+    for (int i = 0; i < WORLD_AXES; i++) all_reduce(axes.of[i], queue, x, window);
 }
 
-void trainer_world_sum(Trainer *t, Tensor x) { over_world(t, x, comm_all_reduce); }
-void trainer_world_max(Trainer *t, Tensor x) { over_world(t, x, comm_all_reduce_max); }
+void trainer_world_sum(Trainer *t, Tensor x)
+{
+    over_world(t, x, comm_all_reduce, &t->queue, &t->world_window);
+}
+
+/* On a device the host has a queue and a window of its own. */
+static void numbers_over_world(Trainer *t, double *x, int64_t count, AllReduce *all_reduce)
+{
+    bool device = t->queue.backend->device;
+    over_world(t, tensor_at(x, F64, &count, 1), all_reduce, device ? &t->host_queue : &t->queue,
+               device ? &t->host_window : &t->world_window);
+}
+
+void trainer_numbers_sum(Trainer *t, double *x, int64_t n) { numbers_over_world(t, x, n, comm_all_reduce); }
+void trainer_numbers_max(Trainer *t, double *x, int64_t n)
+{
+    numbers_over_world(t, x, n, comm_all_reduce_max);
+}
 
 void trainer_comms_close(Trainer *t)
 {
     while (t->comms > 0) comm_close(t->comm[--t->comms]);
     if (t->world) comm_close(t->world);
+    if (!t->staged) return;
+    t->staged->close(t->staged);
+    t->transport->data = NULL;
 }

@@ -25,7 +25,7 @@ function(shim_objects name warp)           # sources after these
     shim_target(${name} ${warp})
 endfunction()
 foreach(warp 32 64)
-    shim_objects(shim${warp}         ${warp} ${shim}/gpu_cpu.cpp ${shim}/memory.cpp ${shim}/fiber.cpp)
+    shim_objects(shim${warp}         ${warp} ${shim}/gpu_cpu.cpp ${shim}/runtime.cpp ${shim}/memory.cpp ${shim}/fiber.cpp)
     shim_objects(shim${warp}_kernels ${warp} ${kernels} ${callers} ${shim}/cublaslt.cpp)
     shim_objects(shim${warp}_norm    ${warp} ${norm})
     set(all${warp} $<TARGET_OBJECTS:shim${warp}_kernels> $<TARGET_OBJECTS:shim${warp}_norm>)

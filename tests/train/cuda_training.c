@@ -7,6 +7,8 @@
 #include "order.h"
 #else
 static void gpu_cpu_order(unsigned seed) { (void)seed; }
+typedef enum { GPU_CPU_AT_ONCE, GPU_CPU_LATE, GPU_CPU_DRAWN } GpuCpuPace;
+static void gpu_cpu_pace(GpuCpuPace pace, unsigned seed) { (void)pace, (void)seed; }
 #endif
 
 enum { STEPS = 3 };
@@ -66,11 +68,15 @@ static void trains_as_other_devices(void **state)
         compare(&cases[i], &cuda, &cpu, 1);
         compare(&cases[i], &cuda, &ref, 2);
         if (i % 3 > 0) continue;
-        Job again = job_of(&cases[i], "cuda");
-        gpu_cpu_order(7);
-        job_run(&again);
+        for (unsigned seed = 0; seed < 3; seed++) {
+            Job again = job_of(&cases[i], "cuda");
+            gpu_cpu_order(7 * seed);
+            gpu_cpu_pace(seed ? GPU_CPU_DRAWN : GPU_CPU_AT_ONCE, seed);
+            job_run(&again);
+            same_bits("again, in another order of threads and streams", &again, &cuda, 0);
+        }
         gpu_cpu_order(0);
-        same_bits("again, in another order of threads", &again, &cuda, 0);
+        gpu_cpu_pace(GPU_CPU_LATE, 0);
     }
 }
 
@@ -95,6 +101,37 @@ static void recomputes_and_resumes(void **state)
         job_run(&cpu);
         if (apart(cpu.valid, whole.valid) > c->loss) fail_msg("%s: `cpu` goes on otherwise", c->name);
     }
+}
+
+/* Ranks on one device, whose messages go through the host: as on CPUs. */
+static void layouts_train(void **state)
+{
+    static const Layout layouts[] = {
+        { "dp 2",       2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+        { "dp 2 zero 1", 2, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B },
+        { "dp 2 zero 2", 2, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B },
+        { "dp 2 zero 3", 2, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
+        { "tp 2",       2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B },
+        { "tp 2 sp",    2, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
+        { "pp 2",       2, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B },
+        { "cp 2",       2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
+        { "tp 2 pp 2 dp 2", 8, 2, 1, 2, 1, 1, true, SCHEDULE_1F1B },
+    };
+    const char *only = getenv("ONLY");
+    (void)state;
+    for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++)
+        for (int i = 0; i < CASES; i += 3) {
+            if (only && strcmp(only, layouts[l].name)) continue;
+            Job cuda = job_of(&cases[i], "cuda"), cpu = job_of(&cases[i], "cpu");
+            config_set_layout(&cuda.config, &layouts[l]);
+            config_set_layout(&cpu.config, &layouts[l]);
+            cuda.ranks = cpu.ranks = layouts[l].ranks;
+            cuda.config.global = cpu.config.global = 4;
+            print_message("%s, ", layouts[l].name);
+            job_run(&cuda);
+            job_run(&cpu);
+            compare(&cases[i], &cuda, &cpu, 1);
+        }
 }
 
 /* With two sequences in a micro-batch. */
@@ -172,7 +209,6 @@ static void refuses_what_has_no_kernel(void **state)
 {
     (void)state;
     TrainConfig config = job_of(&cases[0], "cuda").config;
-    refused(&config, 2, "--device cuda computes on one rank, and there are 2");
     config.optimizer = optimizer_named("galoreadamw");
     refused(&config, 1, "--optimizer galoreadamw is not built for --device cuda (symmetric_eigen has no kernel)");
     config.optimizer = optimizer_named("adam");
@@ -199,7 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_other_devices), cmocka_unit_test(recomputes_and_resumes),
-        cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
+        cmocka_unit_test(layouts_train), cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
         cmocka_unit_test(refuses_what_has_no_kernel),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

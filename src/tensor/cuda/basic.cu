@@ -277,3 +277,36 @@ extern "C" void cuda_bias_backward(Queue *q, const BiasBackward *a)
     GPU_LAUNCH(bias_join_kernel, blocks_for(K, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a, (const float *)part,
                (int64_t)parts);
 }
+
+/* ---- over ranks: a thread for each element, which takes the ranks in order ---- */
+template <typename Y, typename X, bool MOST> __global__ void __launch_bounds__(GPU_THREADS)
+ranks_kernel(Y *y, const X *x, int64_t ranks, int64_t n, int64_t stride)
+{
+    const int64_t i = (int64_t)blockIdx.x * GPU_THREADS + threadIdx.x;
+    if (i >= n) return;
+    float all = load(x + i);
+    for (int64_t r = 1; r < ranks; r++) {
+        const float one = load(x + r * stride + i);
+        all = MOST ? fmaxf(all, one) : all + one;
+    }
+    store(y + i, all);
+}
+
+template <bool MOST> static void over_ranks(Queue *q, const Tensor &y_N, const Tensor &x_RN)
+{
+    const int64_t R = x_RN.dim[0], N = x_RN.dim[1];
+    GPU_WANT(y_N, y_N.dtype, N);
+    GPU_WANT(x_RN, x_RN.dtype, R, N);
+    if (N == 0) return;
+    by_vector(y_N.dtype, false, [&](auto to, auto) {
+        by_vector(x_RN.dtype, false, [&](auto from, auto) {
+            using Y = decltype(to);
+            using X = decltype(from);
+            GPU_LAUNCH((ranks_kernel<Y, X, MOST>), blocks_for(N, GPU_THREADS), GPU_THREADS, gpu_stream_of(q),
+                       (Y *)y_N.data, (const X *)x_RN.data, R, N, x_RN.stride[0]);
+        });
+    });
+}
+
+extern "C" void cuda_rank_sum(Queue *q, const RankSum *a) { over_ranks<false>(q, a->y_N, a->x_RN); }
+extern "C" void cuda_rank_max(Queue *q, const RankMax *a) { over_ranks<true>(q, a->y_N, a->x_RN); }

@@ -9,12 +9,17 @@
 extern "C" {
 #endif
 /* Sets backend, device, memory and step_state of a queue; dry: its twin that computes nothing and needs no
- * GPU. host_state must be set; NULL: no state. BAD_OPTION: no kernels, or no GPU; NO_MEMORY. */
-Status cuda_queue_open (Queue *q, bool dry);
+ * GPU; number: of the device, modulo how many there are. host_state must be set; NULL: no state. BAD_OPTION:
+ * no kernels, or no GPU; NO_MEMORY. */
+Status cuda_queue_open (Queue *q, bool dry, int number);
 void   cuda_queue_close(Queue *q);
 void   cuda_queue_wait (Queue *q);
 void   cuda_queue_read (Queue *q, void *host, const void *device, size_t bytes);
 void   cuda_queue_write(Queue *q, void *device, const void *host, size_t bytes);
+/* Without waiting, in the order of the queue. */
+void   cuda_queue_copy (Queue *q, void *to, const void *from, size_t bytes);
+void  *cuda_host_alloc (size_t bytes);                    /* pinned; NULL: there is not so much */
+void   cuda_host_free  (void *memory);
 #ifdef __cplusplus
 }
 #endif

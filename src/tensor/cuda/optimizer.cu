@@ -23,6 +23,22 @@ extern "C" void cuda_sums_total(Queue *q, const SumsTotal *a)
     GPU_LAUNCH(sums_kernel, 1, 64, gpu_stream_of(q), *a);
 }
 
+__global__ void largest_kernel(SumsLargest a)
+{
+    for (int64_t i = threadIdx.x; i < a.sums_RS.dim[1]; i += blockDim.x) {
+        double most = gpu_row<double>(a.sums_RS, 0)[i];
+        for (int64_t r = 1; r < a.sums_RS.dim[0]; r++) most = fmax(most, gpu_row<double>(a.sums_RS, r)[i]);
+        ((double *)a.most_S.data)[i] = most;
+    }
+}
+
+extern "C" void cuda_sums_largest(Queue *q, const SumsLargest *a)
+{
+    GPU_WANT(a->most_S, F64, a->sums_RS.dim[1]);
+    GPU_WANT(a->sums_RS, F64, a->sums_RS.dim[0], a->sums_RS.dim[1]);
+    GPU_LAUNCH(largest_kernel, 1, 64, gpu_stream_of(q), *a);
+}
+
 __global__ void clip_kernel(ClipAndSkip a, StepState *step_state)
 {
     if (threadIdx.x != 0) return;

@@ -17,12 +17,11 @@ extern "C" Status gpu_stream_open(GpuStream *s, int device)
     if (error)
         return fail(BAD_OPTION, "no GPU can be used on this machine: %s; use --device cpu",
                     gpuGetErrorString(error));
-    if (device < 0 || device >= devices)
-        return fail(BAD_OPTION, "GPU %d does not exist; this machine has %d, numbered from 0", device,
-                    devices);
+    if (devices < 1) return fail(BAD_OPTION, "this machine has no GPU; use --device cpu");
+    device %= devices;
     gpu_check(gpuSetDevice(device), "gpuSetDevice");
     gpuStream_t stream;
-    gpu_check(gpuStreamCreate(&stream), "gpuStreamCreate");
+    gpu_check(gpuStreamCreate(&stream, gpuStreamNonBlocking), "gpuStreamCreate");
     *s = GpuStream{};
     s->stream = (void *)stream;
     s->device = device;
@@ -58,6 +57,19 @@ extern "C" void *gpu_alloc(size_t bytes)
 extern "C" void gpu_free(void *memory)
 {
     gpu_check(gpuFree(memory), "gpuFree");
+}
+
+extern "C" void *gpu_host_alloc(size_t bytes)
+{
+    void *memory = nullptr;
+    if (gpuMallocHost(&memory, bytes) == 0) return memory;
+    (void)gpuGetLastError();
+    return nullptr;
+}
+
+extern "C" void gpu_host_free(void *memory)
+{
+    gpu_check(gpuFreeHost(memory), "gpuFreeHost");
 }
 
 extern "C" void gpu_copy(GpuStream *s, void *to, const void *from, size_t bytes)

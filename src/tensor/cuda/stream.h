@@ -17,7 +17,7 @@ typedef struct {
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Opens a stream of the device with that number. BAD_OPTION when there is no GPU or no such device. */
+/* Opens a stream of the device with that number, modulo how many there are. BAD_OPTION: there is no GPU. */
 Status gpu_stream_open (GpuStream *s, int device);
 void   gpu_stream_close(GpuStream *s);
 /* Returns when all kernels and copies of the stream are done. */
@@ -25,6 +25,9 @@ void   gpu_stream_wait (GpuStream *s);
 /* Device memory, at start-up only; the caller frees it with gpu_free. NULL where there is not so much. */
 void  *gpu_alloc(size_t bytes);
 void   gpu_free (void *memory);
+/* Pinned memory of the host. NULL where there is not so much. */
+void  *gpu_host_alloc(size_t bytes);
+void   gpu_host_free (void *memory);
 /* Copies in the order of the stream and may return before the copy is done, but not before `from` was read
  * where that is host memory of malloc. Each side is host or device memory. */
 void   gpu_copy (GpuStream *s, void *to, const void *from, size_t bytes);

@@ -38,11 +38,10 @@ static const Backend dry_cuda_backend = {
 #undef OP
 };
 
-/* A rank computes on the first GPU: there is one rank. */
-static Status stream_open(Queue *q)
+static Status stream_open(Queue *q, int number)
 {
     GpuStream *s = q->device;
-    TRY(gpu_stream_open(s, 0));
+    TRY(gpu_stream_open(s, number));
     Status status = products_open(&s->products, s);
     if (status == OK && q->host_state && !(q->step_state = gpu_alloc(sizeof *q->step_state)))
         status = fail(NO_MEMORY, "%s has no memory left", s->name);
@@ -52,14 +51,14 @@ static Status stream_open(Queue *q)
     return status;
 }
 
-Status cuda_queue_open(Queue *q, bool dry)
+Status cuda_queue_open(Queue *q, bool dry, int number)
 {
     q->backend = dry ? &dry_cuda_backend : &cuda_backend;
     q->step_state = q->host_state;
     if (dry) return OK;
     q->device = calloc(1, sizeof(GpuStream));
     if (!q->device) return fail(NO_MEMORY, "no memory for a queue");
-    Status status = stream_open(q);
+    Status status = stream_open(q, number);
     if (status == OK) q->memory = &((GpuStream *)q->device)->memory;
     else {
         free(q->device);
@@ -86,6 +85,14 @@ void cuda_queue_read(Queue *q, void *host, const void *device, size_t bytes)
     gpu_copy(q->device, host, device, bytes);
     gpu_stream_wait(q->device);
 }
+
+void cuda_queue_copy(Queue *q, void *to, const void *from, size_t bytes)
+{
+    gpu_copy(q->device, to, from, bytes);
+}
+
+void *cuda_host_alloc(size_t bytes)   { return gpu_host_alloc(bytes); }
+void  cuda_host_free(void *memory)    { gpu_host_free(memory); }
 
 void cuda_queue_write(Queue *q, void *device, const void *host, size_t bytes)
 {

@@ -47,17 +47,15 @@ static void put_number(LogRecord *record, LogFact first, Extremes e, Distances d
     log_put(record, first + 3, sqrt(fmax(variance, 0)));
 }
 
-static Tensor tensor_of(void *data, int64_t count) { return tensor_at(data, F64, &count, 1); }
-
 void rank_numbers_put(LogRecord *record, Trainer *t, RankNumbers mine)
 {
     Extremes  extremes[NUMBERS];
     Distances distances[NUMBERS];
     if (!t->config->logs.history) return;
     for (int i = 0; i < NUMBERS; i++) extremes[i] = extremes_of(value_of(&mine, i));
-    trainer_world_max(t, tensor_of(extremes, 2 * NUMBERS));                       /* <-> tp, dp+cp, pp */
+    trainer_numbers_max(t, (double *)extremes, 2 * NUMBERS);                       /* <-> tp, dp+cp, pp */
     for (int i = 0; i < NUMBERS; i++) distances[i] = distances_of(value_of(&mine, i), extremes[i]);
-    trainer_world_sum(t, tensor_of(distances, 3 * NUMBERS));                      /* <-> tp, dp+cp, pp */
+    trainer_numbers_sum(t, (double *)distances, 3 * NUMBERS);                      /* <-> tp, dp+cp, pp */
     if (t->mesh.rank > 0) return;                                /* rank 0 has the logs */
     for (int i = 0; i < NUMBERS; i++) put_number(record, numbers[i].first, extremes[i], distances[i]);
 }

@@ -9,7 +9,6 @@
 #include <string.h>
 #include "tensor/dtype.h"
 
-extern "C" void gpu_cpu_reach(bool within);
 int gpu_cpu_proposals = 3;
 
 namespace {
@@ -74,37 +73,51 @@ int heuristic(void *, void *, void *, void *, void *, void *, void *, int wanted
     return 0;
 }
 
-/* Shapes that do not fit are refused, as the library does. The workspace is overwritten, as it may be. */
-int matmul(void *, void *desc, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout,
-           const void *beta, const void *c, void *c_layout, void *d, void *d_layout, const LtAlgorithm *algorithm,
-           void *workspace, size_t bytes, void *)
+/* D of one product; all that the library reads at the call is copied. */
+struct Work {
+    Desc desc;
+    Layout al, bl, cl, dl;
+    const void *a, *b, *c;
+    void *d, *workspace;
+    float by, add;
+    bool back, scribbles;
+};
+
+/* The workspace is overwritten, as it may be. */
+void multiply(const Work &w)
 {
-    const Desc   *x = (const Desc *)desc;
-    const Layout *al = (const Layout *)a_layout, *bl = (const Layout *)b_layout;
-    const Layout *cl = (const Layout *)c_layout, *dl = (const Layout *)d_layout;
-    const int64_t m = dl->rows, n = dl->columns, k = x->turned[0] ? al->rows : al->columns;
-    if ((x->turned[0] ? al->columns : al->rows) != m || (x->turned[1] ? bl->columns : bl->rows) != k ||
-        (x->turned[1] ? bl->rows : bl->columns) != n || cl->rows != m || cl->columns != n || al->type != bl->type ||
-        cl->type != dl->type)
-        return 7;
-    gpu_cpu_reach(true);
-    if (bytes >= 8) *(uint64_t *)workspace = UINT64_MAX;
-    const bool  back = algorithm->data[0] % 2 == 1;
-    const float by = *(const float *)alpha, add = *(const float *)beta;
+    const Desc  *x = &w.desc;
+    const int64_t m = w.dl.rows, n = w.dl.columns, k = x->turned[0] ? w.al.rows : w.al.columns;
+    if (w.scribbles) *(uint64_t *)w.workspace = UINT64_MAX;
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) {
             float sum = 0;
             for (int64_t l = 0; l < k; l++) {
-                const int64_t at = back ? k - 1 - l : l;
-                sum += entry(a, al, x->turned[0], i, at) * entry(b, bl, x->turned[1], at, j);
+                const int64_t at = w.back ? k - 1 - l : l;
+                sum += entry(w.a, &w.al, x->turned[0], i, at) * entry(w.b, &w.bl, x->turned[1], at, j);
             }
-            sum *= by;
-            if (add != 0) sum += add * entry(c, cl, false, i, j);
+            sum *= w.by;
+            if (w.add != 0) sum += w.add * entry(w.c, &w.cl, false, i, j);
             if (x->epilogue == LT_EPILOGUE_BIAS) sum += element(x->bias, x->bias_type, i);
-            const Dtype dtype = dtype_of(dl->type);
-            dtype_convert((char *)d + (i + j * dl->stride) * (int64_t)dtype_width(dtype), dtype, &sum, F32, 1);
+            const Dtype dtype = dtype_of(w.dl.type);
+            dtype_convert((char *)w.d + (i + j * w.dl.stride) * (int64_t)dtype_width(dtype), dtype, &sum, F32, 1);
         }
-    gpu_cpu_reach(false);
+}
+
+/* Shapes that do not fit are refused, as the library does. */
+int matmul(void *, void *desc, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout,
+           const void *beta, const void *c, void *c_layout, void *d, void *d_layout, const LtAlgorithm *algorithm,
+           void *workspace, size_t bytes, void *stream)
+{
+    const Work w = { *(const Desc *)desc, *(const Layout *)a_layout, *(const Layout *)b_layout, *(const Layout *)c_layout,
+                     *(const Layout *)d_layout, a, b, c, d, workspace, *(const float *)alpha, *(const float *)beta,
+                     algorithm->data[0] % 2 == 1, bytes >= 8 };
+    const int64_t m = w.dl.rows, n = w.dl.columns, k = w.desc.turned[0] ? w.al.rows : w.al.columns;
+    if ((w.desc.turned[0] ? w.al.columns : w.al.rows) != m || (w.desc.turned[1] ? w.bl.columns : w.bl.rows) != k ||
+        (w.desc.turned[1] ? w.bl.rows : w.bl.columns) != n || w.cl.rows != m || w.cl.columns != n || w.al.type != w.bl.type ||
+        w.cl.type != w.dl.type)
+        return 7;
+    gpu_cpu_enqueue((gpuStream_t)stream, "a product", [w] { multiply(w); });
     return 0;
 }
 }

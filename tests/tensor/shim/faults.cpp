@@ -104,6 +104,7 @@ int main(int words, char **word)
         float *out = (float *)memory, last;
         GPU_LAUNCH(fault.kernel, 1, THREADS, nullptr, out);
         gpuMemcpyAsync(&last, out + THREADS - 1, sizeof last, gpuMemcpyDefault, nullptr);
+        gpuStreamSynchronize(nullptr);
         if (strcmp(fault.name, "host_access") == 0) out[0] = 1;
         puts(isnan(last) ? "unset shared memory came out as NaN" : "not noticed");
         gpuFree(memory);

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <functional>
+#include <mutex>
+#include <tuple>
 
 #ifndef GPU_WARP
 #define GPU_WARP 32                            /* or 64, as AMD's */
@@ -77,30 +80,50 @@ template <typename Body> void gpu_cpu_launch(dim3 grid, dim3 block, size_t bytes
 {
     gpu_cpu_run(grid, block, bytes, [](void *context) { (*(Body *)context)(); }, &body);
 }
-#define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
-    do { (void)(stream); gpu_cpu_launch((grid), (block), (bytes), [=] { kernel(__VA_ARGS__); }); } while (0)
 
-/* The runtime: all is done when a call returns. Device memory can be touched between gpu_cpu_reach(true) and
- * gpu_cpu_reach(false) alone, which launches and copies call (memory.cpp). */
-extern "C" void gpu_cpu_reach(bool within);
-typedef void *gpuStream_t;
-typedef void *gpuEvent_t;
-enum { gpuMemcpyDefault };
+/* ---- the runtime (runtime.cpp): what a stream is given runs later, and when is set by gpu_cpu_pace. Device memory can be
+ * touched between gpu_cpu_reach(true) and gpu_cpu_reach(false) alone, which is where the stream's work runs (memory.cpp) ---- */
+struct GpuCpuStream;
+struct GpuCpuEvent;
+typedef GpuCpuStream *gpuStream_t;
+typedef GpuCpuEvent  *gpuEvent_t;
+enum { gpuMemcpyDefault, gpuStreamNonBlocking = 1 };
+void gpu_cpu_enqueue(gpuStream_t stream, const char *what, std::function<void()> work);
+/* The arguments are converted and copied at the call. */
+template <typename... P, typename... A>
+void gpu_cpu_put(const char *what, void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes, gpuStream_t stream, A... given)
+{
+    const std::tuple<std::decay_t<P>...> kept(static_cast<std::decay_t<P>>(given)...);
+    gpu_cpu_enqueue(stream, what, [=] { gpu_cpu_launch(grid, block, bytes, [&] { std::apply(kernel, kept); }); });
+}
+#define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
+    gpu_cpu_put(#kernel, (kernel), dim3(grid), dim3(block), (bytes), (stream), __VA_ARGS__)
+
+enum { GPU_CPU_DEVICES = 16 };
+void gpu_cpu_reach(int device, bool within);
+int  gpu_cpu_device(void);                            /* of the calling thread */
+std::recursive_mutex &gpu_cpu_lock(void);             /* held by every call of the runtime, and while a kernel runs */
+bool gpu_cpu_is_device(const void *memory);            /* of gpuMalloc */
+bool gpu_cpu_is_pinned(const void *memory);            /* of gpuMallocHost */
+void gpu_cpu_settle(void);                             /* runs all that was put on streams */
 int gpuMalloc(void **memory, size_t bytes);
 int gpuFree(void *memory);
+int gpuMallocHost(void **memory, size_t bytes);
+int gpuFreeHost(void *memory);
 int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int kind, gpuStream_t stream);
 int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t stream);
-static inline int gpuEventCreate(gpuEvent_t *event) { *event = nullptr; return 0; }
-static inline int gpuEventDestroy(gpuEvent_t) { return 0; }
-static inline int gpuEventRecord(gpuEvent_t, gpuStream_t) { return 0; }
-static inline int gpuEventSynchronize(gpuEvent_t) { return 0; }
-int gpuEventElapsedTime(float *milliseconds, gpuEvent_t, gpuEvent_t);      /* less each time */
-static inline int gpuGetDeviceCount(int *devices) { *devices = 1; return 0; }
-static inline int gpuSetDevice(int) { return 0; }
+int gpuEventCreate(gpuEvent_t *event);
+int gpuEventDestroy(gpuEvent_t event);
+int gpuEventRecord(gpuEvent_t event, gpuStream_t stream);
+int gpuEventSynchronize(gpuEvent_t event);
+int gpuEventElapsedTime(float *milliseconds, gpuEvent_t from, gpuEvent_t to);
+int gpuStreamCreate(gpuStream_t *stream, unsigned flags);
+int gpuStreamDestroy(gpuStream_t stream);
+int gpuStreamSynchronize(gpuStream_t stream);
+int gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned flags);
+int gpuSetDevice(int device);
+int gpuGetDeviceCount(int *devices);
 static inline int gpuGetLastError(void) { return 0; }
-static inline int gpuStreamCreate(gpuStream_t *stream) { *stream = nullptr; return 0; }
-static inline int gpuStreamDestroy(gpuStream_t) { return 0; }
-static inline int gpuStreamSynchronize(gpuStream_t) { return 0; }
 static inline const char *gpuGetErrorString(int) { return "out of memory"; }   /* all that can fail */
 
 #include "gpu_cpu_mma.h"

@@ -15,77 +15,83 @@ static const bool protects = true;
 #endif
 
 enum { MOST = 1024, PAGE = 4096, FILLED = 4 << 20 };
-struct Pages { char *at; size_t bytes; };
-static Pages pages[MOST];
-static int   count, reached;
+struct Block { char *at; size_t bytes; bool pinned; int device; };
+static Block blocks[MOST];
+static int   count, reached[GPU_CPU_DEVICES];
+
+static const Block *block_of(const void *memory)
+{
+    for (int i = 0; i < count; i++)
+        if ((const char *)memory >= blocks[i].at && (const char *)memory < blocks[i].at + blocks[i].bytes) return &blocks[i];
+    return nullptr;
+}
+
+bool gpu_cpu_is_device(const void *memory) { const Block *b = block_of(memory); return b && !b->pinned; }
+bool gpu_cpu_is_pinned(const void *memory) { const Block *b = block_of(memory); return b && b->pinned; }
 
 /* The faulting address tells whose memory it was; anything else crashes as ever. */
 static void refused(int, siginfo_t *info, void *)
 {
     static const char words[] = "gpu shim: the host read or wrote memory of the GPU\n";
-    for (int i = 0; i < count; i++)
-        if ((char *)info->si_addr >= pages[i].at && (char *)info->si_addr < pages[i].at + pages[i].bytes) {
-            if (write(2, words, sizeof words - 1) < 0) _exit(4);
-            _exit(3);
-        }
+    if (gpu_cpu_is_device(info->si_addr)) {
+        if (write(2, words, sizeof words - 1) < 0) _exit(4);
+        _exit(3);
+    }
     signal(SIGSEGV, SIG_DFL);
 }
 
-extern "C" void gpu_cpu_reach(bool within)
+static void protect(const Block *b, bool open)
 {
-    reached += within ? 1 : -1;
-    if (!protects || reached != (within ? 1 : 0)) return;
-    for (int i = 0; i < count; i++) mprotect(pages[i].at, pages[i].bytes, within ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (protects && !b->pinned) mprotect(b->at, b->bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-static void *pages_new(size_t bytes)
+void gpu_cpu_reach(int device, bool within)
 {
+    reached[device] += within ? 1 : -1;
+    if (reached[device] != (within ? 1 : 0)) return;
+    for (int i = 0; i < count; i++)
+        if (blocks[i].device == device) protect(&blocks[i], within);
+}
+
+/* Full of NaN, but for what is beyond some MiB, which would take long. */
+static int block_new(void **memory, size_t bytes, bool pinned)
+{
+    const std::lock_guard<std::recursive_mutex> alone(gpu_cpu_lock());
     const size_t all = (bytes + PAGE) / PAGE * PAGE;               /* at least one */
     struct sigaction action = {};
     action.sa_sigaction = refused;
     action.sa_flags     = SA_SIGINFO;
-    if (count == MOST || bytes > SIZE_MAX / 2) return nullptr;
-    void *at = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (at == MAP_FAILED) return nullptr;
-    sigaction(SIGSEGV, &action, nullptr);
-    pages[count++] = Pages{ (char *)at, all };
-    return at;
-}
-
-/* Full of NaN, but for what is beyond some MiB, which would take long. */
-int gpuMalloc(void **memory, size_t bytes)
-{
-    *memory = protects ? pages_new(bytes) : malloc(bytes ? bytes : 1);
+    *memory = nullptr;
+    if (count == MOST || bytes > SIZE_MAX / 2) return 1;
+    if (!protects) *memory = malloc(bytes ? bytes : 1);
+    else {
+        *memory = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (*memory == MAP_FAILED) *memory = nullptr;
+        sigaction(SIGSEGV, &action, nullptr);
+    }
     if (!*memory) return 1;
     memset(*memory, 0xff, bytes < FILLED ? bytes : (size_t)FILLED);
-    if (protects && !reached) mprotect(*memory, pages[count - 1].bytes, PROT_NONE);
+    blocks[count++] = Block{ (char *)*memory, protects ? all : bytes, pinned, gpu_cpu_device() };
+    if (!reached[gpu_cpu_device()]) protect(&blocks[count - 1], false);
     return 0;
 }
 
-int gpuFree(void *memory)
+/* As on a GPU, freeing waits for what was put on streams. */
+static int block_free(void *memory, bool pinned)
 {
-    for (int i = 0; protects && i < count; i++) {
-        if (pages[i].at != memory) continue;
-        munmap(memory, pages[i].bytes);
-        pages[i] = pages[--count];
+    const std::lock_guard<std::recursive_mutex> alone(gpu_cpu_lock());
+    gpu_cpu_settle();
+    for (int i = 0; i < count; i++) {
+        if (blocks[i].at != memory || blocks[i].pinned != pinned) continue;
+        if (protects) munmap(memory, blocks[i].bytes);
+        else free(memory);
+        blocks[i] = blocks[--count];
         return 0;
     }
-    if (!protects) free(memory);
-    return protects && memory ? 1 : 0;
+    return memory != nullptr;
 }
 
-int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int, gpuStream_t)
-{
-    gpu_cpu_reach(true);
-    if (bytes) memcpy(to, from, bytes);
-    gpu_cpu_reach(false);
-    return 0;
-}
-
-int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t)
-{
-    gpu_cpu_reach(true);
-    memset(memory, byte, bytes);
-    gpu_cpu_reach(false);
-    return 0;
-}
+int gpuMalloc(void **memory, size_t bytes)     { return block_new(memory, bytes, false); }
+int gpuFree(void *memory)                      { return block_free(memory, false); }
+int gpuMallocHost(void **memory, size_t bytes) { return block_new(memory, bytes, true); }
+int gpuFreeHost(void *memory)                  { return block_free(memory, true); }

@@ -95,3 +95,37 @@ extern "C" void cuda_attention_delta(Queue *q, const AttentionDelta *a)
         GPU_LAUNCH(attention_delta, blocks, GPU_THREADS, gpu_stream_of(q), *a);
     });
 }
+
+/* ---- two chunks of keys ---- */
+/* new = log(exp(lse) + exp(lse2)),   o = o exp(lse - new) + o2 exp(lse2 - new)
+ * Some threads for each row, which have all read its lse before one of them writes it. */
+enum { MERGE_LANES = 16 };
+
+__global__ void __launch_bounds__(GPU_THREADS) attention_merge_kernel(AttentionMerge a)
+{
+    const int64_t S = a.o.dim[1], H = a.o.dim[2], E = a.o.dim[3], rows = a.o.dim[0] * S * H;
+    const int64_t i = ((int64_t)blockIdx.x * GPU_THREADS + threadIdx.x) / MERGE_LANES;
+    const int64_t row = i < rows ? i : rows - 1, h = row % H, s = row / H % S, b = row / H / S;
+    float *lse = gpu_row<float>(a.lse, b, s, h);
+    const float one = *lse, two = *gpu_row<float>(a.lse2, b, s, h), most = larger(one, two);
+    __syncthreads();
+    if (i >= rows || most == -INFINITY) return;            /* no key in either chunk: o stays 0 */
+    const float both = most + logf(expf(one - most) + expf(two - most));
+    const float part = expf(one - both), part2 = expf(two - both);
+    float *o = gpu_row<float>(a.o, b, s, h);
+    const float *o2 = gpu_row<float>(a.o2, b, s, h);
+    for (int64_t c = threadIdx.x % MERGE_LANES; c < E; c += MERGE_LANES) o[c] = o[c] * part + o2[c] * part2;
+    if (threadIdx.x % MERGE_LANES == 0) *lse = both;
+}
+
+extern "C" void cuda_attention_merge(Queue *q, const AttentionMerge *a)
+{
+    const int64_t B = a->o.dim[0], S = a->o.dim[1], H = a->o.dim[2], E = a->o.dim[3];
+    GPU_WANT(a->o, F32, B, S, H, E);
+    GPU_WANT(a->o2, F32, B, S, H, E);
+    GPU_WANT(a->lse, F32, B, S, H);
+    GPU_WANT(a->lse2, F32, B, S, H);
+    if (B * S * H == 0) return;
+    GPU_LAUNCH(attention_merge_kernel, blocks_for(B * S * H, GPU_THREADS / MERGE_LANES), GPU_THREADS,
+               gpu_stream_of(q), *a);
+}

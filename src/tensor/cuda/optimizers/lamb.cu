@@ -178,6 +178,23 @@ extern "C" void cuda_scaled_sum(Queue *q, const ScaledSum *a)
     update<ScaledSumRule>(q, *a, a->y_N.dim[0], { FLAT(a->x_N) }, a->y_N);
 }
 
+/* y = g, scaled and clipped; 0 where the step is skipped */
+struct MeanRule : UpdateKind {
+    enum { G, TENSORS, WRITTEN = 0 };
+    static constexpr bool ALWAYS = true;
+    float factor;
+    bool  skip;
+
+    __device__ MeanRule(const GradientMean &, const StepState &s, const double *)
+        : factor((float)s.factor), skip(s.skip) {}
+    __device__ float element(float (&x)[TENSORS + 1], int64_t) const { return skip ? 0.0f : factor * x[G]; }
+};
+
+extern "C" void cuda_gradient_mean(Queue *q, const GradientMean *a)
+{
+    update<MeanRule>(q, *a, a->y_N.dim[0], { FLAT(a->g_N) }, a->y_N);
+}
+
 /* ---- sums in double to float ---- */
 __global__ void __launch_bounds__(GPU_THREADS) round_sums_kernel(float *y, const double *x, int64_t n)
 {

@@ -1,4 +1,4 @@
-/* 1-bit LAMB on a GPU, of a single worker, which sends no signs (its step of the weights is in lamb.cu).
+/* 1-bit LAMB on a GPU (its step of the weights is in lamb.cu), and the signs that workers send.
  * N elements of a flat parameter block */
 #include "tensor/cuda/update.h"
 
@@ -229,4 +229,61 @@ extern "C" void cuda_add_scaled(Queue *q, const AddScaled *a)
     GPU_WANT(a->y_1, F64, 1);
     GPU_WANT(a->x_1, F64, 1);
     GPU_LAUNCH(add_scaled_kernel, 1, 64, gpu_stream_of(q), *a);
+}
+
+/* ---- signs ---- */
+/* A thread for each byte of eight signs. */
+__global__ void __launch_bounds__(GPU_THREADS) sign_pack_kernel(SignPack a, const StepState *step_state)
+{
+    const int64_t N = a.x_N.dim[0], B = a.bits_B.dim[0];
+    const int64_t b = (int64_t)blockIdx.x * GPU_THREADS + threadIdx.x;
+    if (b >= B) return;
+    const float size = step_state->skip ? 0 : (float)sqrt((double)*(const float *)a.squares_1.data / a.count);
+    float *x = (float *)a.x_N.data;
+    unsigned bits = 0;
+    for (int k = 0; k < 8 && 8 * b + k < N; k++) {
+        float *one = x + 8 * b + k;
+        const bool up = *one >= 0;
+        bits |= (unsigned)up << k;
+        *one -= up ? size : -size;
+    }
+    ((uint8_t *)a.bits_B.data)[b] = (uint8_t)bits;
+}
+
+extern "C" void cuda_sign_pack(Queue *q, const SignPack *a)
+{
+    const int64_t N = a->x_N.dim[0], B = a->bits_B.dim[0];
+    GPU_WANT(a->bits_B, U8, B);
+    GPU_WANT(a->x_N, F32, N);
+    GPU_WANT(a->squares_1, F32, 1);
+    CHECK(8 * B >= N, "%lld bytes hold no signs of %lld elements", (long long)B, (long long)N);
+    if (B > 0)
+        GPU_LAUNCH(sign_pack_kernel, blocks_for(B, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a,
+                   (const StepState *)q->step_state);
+}
+
+__global__ void __launch_bounds__(GPU_THREADS) sign_mean_kernel(SignMean a, const StepState *step_state)
+{
+    const int64_t N = a.y_N.dim[0], P = a.bits_PB.dim[0];
+    const int64_t i = (int64_t)blockIdx.x * GPU_THREADS + threadIdx.x;
+    if (i >= N || step_state->skip) return;
+    double sum = 0;
+    for (int64_t p = 0; p < P; p++) {
+        const double size = sqrt((double)((const float *)a.squares_P.data)[p] / a.count);
+        sum += gpu_row<uint8_t>(a.bits_PB, p)[i / 8] >> i % 8 & 1 ? size : -size;
+    }
+    ((float *)a.y_N.data)[i] += (float)(sum / (double)P);
+}
+
+extern "C" void cuda_sign_mean(Queue *q, const SignMean *a)
+{
+    const int64_t N = a->y_N.dim[0], P = a->bits_PB.dim[0];
+    GPU_WANT(a->y_N, F32, N);
+    GPU_WANT(a->bits_PB, U8, P, a->bits_PB.dim[1]);
+    GPU_WANT(a->squares_P, F32, P);
+    CHECK(8 * a->bits_PB.dim[1] >= N, "rows of %lld bytes hold no signs of %lld elements",
+          (long long)a->bits_PB.dim[1], (long long)N);
+    if (N > 0)
+        GPU_LAUNCH(sign_mean_kernel, blocks_for(N, GPU_THREADS), GPU_THREADS, gpu_stream_of(q), *a,
+                   (const StepState *)q->step_state);
 }
