@@ -79,6 +79,9 @@ static Status device_accepts(const Trainer *t)
     const Precision *p = &t->precision;
     DtypeSet states = 1u << p->state[STATE_MOMENT] | 1u << p->state[STATE_SQUARE];
     if (strcmp(t->config->device, "cuda") != 0) return OK;
+    if (t->mesh.world > 1 && t->config->test_copies)              /* checksums are computed on the host */
+        return fail(BAD_OPTION, "--test-mode is not built for several ranks with --device cuda; leave it "
+                    "out, or give --device cpu");
     if (!(b->activation >> p->activation & 1) || p->message != b->compute || p->fp8.recipe != FP8_NONE)
         return fail(BAD_OPTION, "--device cuda trains in fp32 or with --bf16; leave out --fp16, "
                     "--fp8-format and --grad-reduce-in-bf16, or give --device cpu");

@@ -209,6 +209,9 @@ static void refuses_what_has_no_kernel(void **state)
 {
     (void)state;
     TrainConfig config = job_of(&cases[0], "cuda").config;
+    config.test_copies = true;
+    refused(&config, 2, "--test-mode is not built for several ranks with --device cuda");
+    config.test_copies = false;
     config.optimizer = optimizer_named("galoreadamw");
     refused(&config, 1, "--optimizer galoreadamw is not built for --device cuda (symmetric_eigen has no kernel)");
     config.optimizer = optimizer_named("adam");
