@@ -15,6 +15,6 @@ double trainer_broken_weights(Trainer *t)
             broken += (double)dtype_not_finite(bytes, x.dtype, count);
         }
     }
-    trainer_numbers_max(t, &broken, 1);            /* <-> tp, dp+cp, pp */
+    trainer_numbers_max(t, &broken, 1);                                       /* <-> tp, dp+cp, pp */
     return broken;
 }

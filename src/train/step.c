@@ -310,10 +310,10 @@ void trainer_again(Trainer *t, OpFinding *finding)
 int trainer_least(Trainer *t, double mine)
 {
     double world = t->mesh.world, most = isfinite(mine) ? -mine : -INFINITY;
-    trainer_numbers_max(t, &most, 1);                                                  /* <-> tp, dp+cp, pp */
+    trainer_numbers_max(t, &most, 1);                                         /* <-> tp, dp+cp, pp */
     /* of those that have it the lowest rank */
     most = isfinite(most) && -mine == most ? world - t->mesh.rank : 0;
-    trainer_numbers_max(t, &most, 1);                                                  /* <-> tp, dp+cp, pp */
+    trainer_numbers_max(t, &most, 1);                                         /* <-> tp, dp+cp, pp */
     return most > 0 ? (int)(world - most) : -1;
 }
 
@@ -461,7 +461,7 @@ RunFlags trainer_join_flags(Trainer *t, RunFlags mine)
 {
     if (t->stop) mine.signal = __atomic_load_n(t->stop, __ATOMIC_RELAXED);
     double x[] = { mine.failed, mine.memory, mine.signal, mine.expired, mine.best };
-    trainer_numbers_max(t, x, COUNT(x));   /* <-> tp, dp+cp, pp */
+    trainer_numbers_max(t, x, COUNT(x));                                      /* <-> tp, dp+cp, pp */
     t->signal = (int)x[2];
     return (RunFlags){ .failed = x[0] > 0, .memory = x[1] > 0, .signal = t->signal, .expired = x[3] > 0,
                        .best = x[4] > 0 };

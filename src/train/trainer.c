@@ -72,7 +72,7 @@ static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
     return OK;
 }
 
-/* A GPU has kernels for some types alone. */
+/* What a GPU has kernels for. */
 static Status device_accepts(const Trainer *t)
 {
     const Backend *b = t->queue.backend;

@@ -253,18 +253,19 @@ bool         trainer_evaluates_apart(const Trainer *trainer);
 
 /* The communicators of attention within cp, by --cp-comm-type. */
 ContextComms trainer_context(const Trainer *trainer);
-/* train/trainer_comms.c: the communicators of the mesh. Collective; NO_MEMORY, BAD_OPTION. */
-/* What carries tensors between ranks, before the world is opened. trainer_comms_close closes it. */
+/* train/trainer_comms.c: what carries tensors between ranks, before the world is opened; trainer_comms_close
+ * closes it. */
 void         trainer_data_open  (Trainer *trainer, Transport *transport);
+/* The communicators of the mesh. Collective; NO_MEMORY, BAD_OPTION. */
 Status       trainer_comms_open (Trainer *trainer);
 void         trainer_comms_close(Trainer *trainer);                  /* and world */
-/* x = its sum, or its maximum, over all ranks: up to WORLD_NUMBERS numbers in F64, the same on all ranks
+/* x = its sum over all ranks: up to WORLD_NUMBERS numbers in F64, the same on all ranks
  * afterwards. Over the axes one after another, since a message over the world would grow with its ranks; the
  * order of additions follows from the mesh and --sum-group-size. Windows lie in Trainer.world_window, which
  * has the bytes of trainer_world_window. <-> tp, dp+cp, pp: all-reduces */
 enum { WORLD_NUMBERS = 16 };
 void         trainer_world_sum   (Trainer *trainer, Tensor x);
-/* The same of numbers of the host. */
+/* The same of numbers in host memory, or their maximum. */
 void         trainer_numbers_sum (Trainer *trainer, double *x, int64_t count);
 void         trainer_numbers_max (Trainer *trainer, double *x, int64_t count);
 size_t       trainer_world_window(const Trainer *trainer);

@@ -117,11 +117,9 @@ static void layouts_train(void **state)
         { "cp 2",       2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
         { "tp 2 pp 2 dp 2", 8, 2, 1, 2, 1, 1, true, SCHEDULE_1F1B },
     };
-    const char *only = getenv("ONLY");
     (void)state;
     for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++)
         for (int i = 0; i < CASES; i += 3) {
-            if (only && strcmp(only, layouts[l].name)) continue;
             Job cuda = job_of(&cases[i], "cuda"), cpu = job_of(&cases[i], "cpu");
             config_set_layout(&cuda.config, &layouts[l]);
             config_set_layout(&cpu.config, &layouts[l]);

@@ -53,9 +53,9 @@ void rank_numbers_put(LogRecord *record, Trainer *t, RankNumbers mine)
     Distances distances[NUMBERS];
     if (!t->config->logs.history) return;
     for (int i = 0; i < NUMBERS; i++) extremes[i] = extremes_of(value_of(&mine, i));
-    trainer_numbers_max(t, (double *)extremes, 2 * NUMBERS);                       /* <-> tp, dp+cp, pp */
+    trainer_numbers_max(t, (double *)extremes, 2 * NUMBERS);                  /* <-> tp, dp+cp, pp */
     for (int i = 0; i < NUMBERS; i++) distances[i] = distances_of(value_of(&mine, i), extremes[i]);
-    trainer_numbers_sum(t, (double *)distances, 3 * NUMBERS);                      /* <-> tp, dp+cp, pp */
+    trainer_numbers_sum(t, (double *)distances, 3 * NUMBERS);                 /* <-> tp, dp+cp, pp */
     if (t->mesh.rank > 0) return;                                /* rank 0 has the logs */
     for (int i = 0; i < NUMBERS; i++) put_number(record, numbers[i].first, extremes[i], distances[i]);
 }
