@@ -117,7 +117,7 @@ int matmul(void *, void *desc, const void *alpha, const void *a, void *a_layout,
         (w.desc.turned[1] ? w.bl.rows : w.bl.columns) != n || w.cl.rows != m || w.cl.columns != n || w.al.type != w.bl.type ||
         w.cl.type != w.dl.type)
         return 7;
-    gpu_cpu_enqueue((gpuStream_t)stream, "a product", [w] { multiply(w); });
+    gpu_cpu_enqueue((gpuStream_t)stream, [w] { multiply(w); });
     return 0;
 }
 }

@@ -88,16 +88,16 @@ struct GpuCpuEvent;
 typedef GpuCpuStream *gpuStream_t;
 typedef GpuCpuEvent  *gpuEvent_t;
 enum { gpuMemcpyDefault, gpuStreamNonBlocking = 1 };
-void gpu_cpu_enqueue(gpuStream_t stream, const char *what, std::function<void()> work);
+void gpu_cpu_enqueue(gpuStream_t stream, std::function<void()> work);
 /* The arguments are converted and copied at the call. */
 template <typename... P, typename... A>
-void gpu_cpu_put(const char *what, void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes, gpuStream_t stream, A... given)
+void gpu_cpu_put(void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes, gpuStream_t stream, A... given)
 {
     const std::tuple<std::decay_t<P>...> kept(static_cast<std::decay_t<P>>(given)...);
-    gpu_cpu_enqueue(stream, what, [=] { gpu_cpu_launch(grid, block, bytes, [&] { std::apply(kernel, kept); }); });
+    gpu_cpu_enqueue(stream, [=] { gpu_cpu_launch(grid, block, bytes, [&] { std::apply(kernel, kept); }); });
 }
 #define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
-    gpu_cpu_put(#kernel, (kernel), dim3(grid), dim3(block), (bytes), (stream), __VA_ARGS__)
+    gpu_cpu_put((kernel), dim3(grid), dim3(block), (bytes), (stream), __VA_ARGS__)
 
 enum { GPU_CPU_DEVICES = 16 };
 void gpu_cpu_reach(int device, bool within);
@@ -120,7 +120,6 @@ int gpuEventElapsedTime(float *milliseconds, gpuEvent_t from, gpuEvent_t to);
 int gpuStreamCreate(gpuStream_t *stream, unsigned flags);
 int gpuStreamDestroy(gpuStream_t stream);
 int gpuStreamSynchronize(gpuStream_t stream);
-int gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned flags);
 int gpuSetDevice(int device);
 int gpuGetDeviceCount(int *devices);
 static inline int gpuGetLastError(void) { return 0; }

@@ -1,20 +1,15 @@
 #ifndef SHIM_ORDER_H
 #define SHIM_ORDER_H
 /* The settings that a test changes. They are set while no rank runs. */
-#include <stdint.h>
 
 /* When the work of streams runs: at the call; as late as a device may, which is where the host waits for it; or some at
  * each call, of any stream, as drawn */
 typedef enum { GPU_CPU_AT_ONCE, GPU_CPU_LATE, GPU_CPU_DRAWN } GpuCpuPace;
-/* Since the program began: kernels and products; copies between host and device; waits of the host */
-typedef struct { int64_t launches, copies, waits; } GpuCpuCounts;
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-void gpu_cpu_devices(int count);              /* 1 unless set */
 void gpu_cpu_pace(GpuCpuPace pace, unsigned seed);
-GpuCpuCounts gpu_cpu_counts(void);
 void gpu_cpu_order(unsigned seed);           /* 0: blocks, warps and lanes run as numbered; else as drawn */
 void gpu_cpu_patience(unsigned seconds);     /* a launch that takes longer is a deadlock; 60 unless set */
 extern int gpu_cpu_proposals;                /* algorithms of a product (cublaslt.cpp): 3 unless set, or 4 */
