@@ -25,10 +25,18 @@ static std::vector<gpuStream_t> streams;
 static thread_local int device;
 static std::recursive_mutex everything;               /* ranks are threads; one of them at a time is here */
 #define ALONE const std::lock_guard<std::recursive_mutex> alone_(everything)
-static GpuCpuPace  pace = GPU_CPU_LATE;                /* unless a test says otherwise */
+static GpuCpuPace  pace = GPU_CPU_LATE;                /* unless a test or GPU_CPU_PACE=once|late|drawn:SEED says otherwise */
 static uint64_t    drawn;
 
 extern "C" void gpu_cpu_pace(GpuCpuPace wanted, unsigned seed) { pace = wanted, drawn = seed; }
+
+static const bool asked = [] {
+    const char *words = getenv("GPU_CPU_PACE");
+    unsigned seed = 0;
+    if (words && strcmp(words, "once") == 0) gpu_cpu_pace(GPU_CPU_AT_ONCE, 0);
+    if (words && sscanf(words, "drawn:%u", &seed) == 1) gpu_cpu_pace(GPU_CPU_DRAWN, seed);
+    return words != nullptr;
+}();
 
 static unsigned draw(unsigned below)
 {
