@@ -15,11 +15,19 @@ static void contiguous_check(const Comm *comm, const char *verb, Tensor x)
     CHECK(tensor_contiguous(x), "%s of %s: the tensor must be contiguous", verb, comm->name);
 }
 
-/* Begins a call of which `verb` is counted and written to the trace with the shape of `shown`. */
-static Pending collective_begin(Comm *comm, SentVerb verb, const DataCall *call, Tensor shown)
+/* A call of all members, of which `verb` is counted and traced with the shape of `shown`. */
+static Pending collective_begin(Comm *comm, SentVerb verb, DataCall call, Tensor shown)
 {
-    comm_record(comm, verb, comm->data->payload(comm->data_group, call), shown);
-    return comm_begin(comm, call, sent_verb_name(verb), call->number, -1);
+    return comm_begin(comm, &(CommCall){ .data = call, .counted = verb, .name = sent_verb_name(verb),
+                                         .peer = -1, .shown = shown });
+}
+
+/* The same of a reduction, whose largest part has `part` elements. */
+static Pending reduction_begin(Comm *comm, SentVerb verb, DataCall call, Tensor shown, Arena *scratch,
+                               int64_t part)
+{
+    return comm_begin(comm, &(CommCall){ .data = call, .counted = verb, .name = sent_verb_name(verb),
+                                         .peer = -1, .shown = shown, .scratch = scratch, .part = part });
 }
 
 /* The boundaries ascend from 0 to `whole`, and this rank's part is `own`; NULL: all parts are `own`. */
@@ -48,9 +56,8 @@ Pending comm_all_gather_parts_begin(Comm *comm, Queue *q, Tensor out, const int6
                                            .x = tensor_view(in, tensor_count(in)) });
         return (Pending){ -1 };
     }
-    DataCall call = { .verb = DATA_ALL_GATHER, .queue = q, .out = out, .in = in, .out_at = begin,
-                      .number = comm->number++ };
-    return collective_begin(comm, SENT_ALL_GATHER, &call, in);
+    DataCall call = { .verb = DATA_ALL_GATHER, .queue = q, .out = out, .in = in, .out_at = begin };
+    return collective_begin(comm, SENT_ALL_GATHER, call, in);
 }
 
 Pending comm_all_gather_begin(Comm *comm, Queue *q, Tensor out, Tensor in)
@@ -93,8 +100,8 @@ Pending comm_all_to_all_begin(Comm *comm, Queue *q, Tensor out, const int64_t *o
         return (Pending){ -1 };
     }
     DataCall call = { .verb = DATA_ALL_TO_ALL, .queue = q, .out = out, .in = in, .out_at = out_at,
-                      .in_at = in_at, .number = comm->number++ };
-    return collective_begin(comm, SENT_ALL_TO_ALL, &call, in);
+                      .in_at = in_at };
+    return collective_begin(comm, SENT_ALL_TO_ALL, call, in);
 }
 
 void comm_all_to_all(Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in, const int64_t *in_at)
@@ -115,11 +122,6 @@ size_t comm_window(const Comm *comm, Dtype dtype, int64_t part)
     return comm->size > 1 ? comm->data->window(comm->data_group, dtype, part) : 0;
 }
 
-static Tensor window_new(const Comm *comm, Arena *scratch, Dtype dtype, int64_t part)
-{
-    return tensor_new(scratch, "reduction window", U8, (int64_t)comm_window(comm, dtype, part));
-}
-
 Pending comm_reduce_scatter_parts_begin(Comm *comm, Queue *q, Tensor out, Tensor in, const int64_t *begin,
                                         Arena *scratch)
 {
@@ -136,9 +138,8 @@ Pending comm_reduce_scatter_parts_begin(Comm *comm, Queue *q, Tensor out, Tensor
     }
     for (int r = 0; begin && r < comm->size; r++)
         if (begin[r + 1] - begin[r] > part) part = begin[r + 1] - begin[r];
-    DataCall call = { .verb = DATA_REDUCE_SCATTER, .queue = q, .out = out, .in = in, .out_at = begin,
-                      .number = comm->number++, .window = window_new(comm, scratch, in.dtype, part) };
-    return collective_begin(comm, SENT_REDUCE_SCATTER, &call, in);
+    DataCall call = { .verb = DATA_REDUCE_SCATTER, .queue = q, .out = out, .in = in, .out_at = begin };
+    return reduction_begin(comm, SENT_REDUCE_SCATTER, call, in, scratch, part);
 }
 
 Pending comm_reduce_scatter_begin(Comm *comm, Queue *q, Tensor out, Tensor in, Arena *scratch)
@@ -164,9 +165,8 @@ static Pending all_reduce_begin(Comm *comm, Queue *q, Tensor x, Reduction reduct
     sum_check(comm, SENT_ALL_REDUCE, x);
     if (comm->size == 1) return (Pending){ -1 };
     int64_t  part = sum_part(NULL, tensor_count(x), comm->size, 1);      /* the first, which is the largest */
-    DataCall call = { .verb = DATA_ALL_REDUCE, .reduction = reduction, .queue = q, .out = x,
-                      .number = comm->number++, .window = window_new(comm, scratch, x.dtype, part) };
-    return collective_begin(comm, SENT_ALL_REDUCE, &call, x);
+    DataCall call = { .verb = DATA_ALL_REDUCE, .reduction = reduction, .queue = q, .out = x };
+    return reduction_begin(comm, SENT_ALL_REDUCE, call, x, scratch, part);
 }
 
 Pending comm_all_reduce_begin(Comm *comm, Queue *q, Tensor x, Arena *scratch)
@@ -196,19 +196,26 @@ static void peer_check(const Comm *comm, const char *verb, Tensor x, int peer)
     contiguous_check(comm, verb, x);
 }
 
+/* `peer`: whom it waits for. */
+static Pending message_begin(Comm *comm, SentVerb counted, DataCall call, Tensor shown, int peer)
+{
+    const char *name = call.verb == DATA_SEND ? "send" : "recv";
+    return comm_begin(comm, &(CommCall){ .data = call, .counted = counted, .name = name, .peer = peer,
+                                         .shown = shown });
+}
+
 Pending comm_send_begin(Comm *comm, Queue *q, Tensor x, int to)
 {
     peer_check(comm, "send to", x, to);
     DataCall call = { .verb = DATA_SEND, .queue = q, .in = x, .peer = to };
-    comm_record(comm, SENT_SEND, (int64_t)tensor_bytes(x), x);
-    return comm_begin(comm, &call, sent_verb_name(SENT_SEND), comm->sent_to[to]++, to);
+    return message_begin(comm, SENT_SEND, call, x, to);
 }
 
 Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from)
 {
     peer_check(comm, "receive from", x, from);
     DataCall call = { .verb = DATA_RECV, .queue = q, .out = x, .peer = from };
-    return comm_begin(comm, &call, "recv", comm->received_from[from]++, from);
+    return message_begin(comm, SENT_VERBS, call, x, from);
 }
 
 Pending comm_exchange_begin(Comm *comm, Queue *q, Tensor out, int from, Tensor in, int to)
@@ -216,7 +223,5 @@ Pending comm_exchange_begin(Comm *comm, Queue *q, Tensor out, int from, Tensor i
     peer_check(comm, "send to", in, to);
     peer_check(comm, "receive from", out, from);
     DataCall call = { .verb = DATA_EXCHANGE, .queue = q, .out = out, .in = in, .peer = to, .from = from };
-    comm_record(comm, SENT_SEND, (int64_t)tensor_bytes(in), in);
-    comm->sent_to[to]++;
-    return comm_begin(comm, &call, "recv", comm->received_from[from]++, from);
+    return message_begin(comm, SENT_SEND, call, in, from);
 }

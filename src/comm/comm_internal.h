@@ -5,6 +5,7 @@
 #include "comm/comm.h"
 #include "comm/data_transport.h"
 #include "comm/heartbeat.h"
+#include "comm/recorder.h"
 
 /* COMM_PENDING bounds the messages that were begun and not yet waited for, so that a step allocates
  * nothing. REQUEST_LOST takes the place of a transport's request where fault injection (base/seam.h)
@@ -17,10 +18,21 @@ typedef struct {
     Queue      *queue;
     int         peer;                                 /* rank of the comm; -1: all members */
     const char *verb;                                 /* static string */
-    long        number;
+    long        number, recorded;                     /* in its comm; in the recorder */
     int64_t     begun;                                /* when, where the rank is profiled */
     double      bytes;                                /* that it sends */
 } PendingMessage;
+
+/* What a verb asks for. Numbers, window, counts and trace are comm_begin's. */
+typedef struct {
+    DataCall    data;
+    SentVerb    counted;                              /* SENT_VERBS: a receive, which counts nothing */
+    const char *name;                                 /* static string, for messages and traces */
+    int         peer;                                 /* whom it waits for; -1: all members */
+    Tensor      shown;                                /* whose shape the trace has */
+    Arena      *scratch;                              /* of a reduction: where its window is taken */
+    int64_t     part;                                 /* and elements of the largest part */
+} CommCall;
 
 struct Comm {
     Transport *transport;
@@ -41,9 +53,9 @@ struct Comm {
     long      *sent_to, *received_from;               /* [size] messages begun, by peer */
     int32_t   *word;                                  /* [size] receives agreements and barriers */
     PendingMessage *pending;                          /* [COMM_PENDING] of this rank, of all its comms */
+    Recorder  *recorder;                              /* the same */
 
     Sent       sent[SENT_VERBS];
-    double     recorded;                              /* bytes of comm_record, until an event has them */
     void     (*line)(void *context, const char *text);         /* trace; NULL: none */
     void      *line_context;
 };
@@ -55,8 +67,9 @@ bool comm_delivered(Comm *comm, const char *verb, long number);
  * data transport advance meanwhile, since other ranks may wait for them. For REQUEST_LOST it waits until the
  * watchdog ends the job, as a rank would whose message the network lost. */
 void comm_finish(Comm *comm, int request, const char *verb, long number, int peer);
-/* Gives a call to the data transport; comm_wait waits for it. */
-Pending comm_begin(Comm *comm, const DataCall *call, const char *verb, long number, int peer);
+/* The way of a call of tensors: numbered, counted and traced, given to the data transport unless fault
+ * injection drops it, and recorded. comm_wait is its end. */
+Pending comm_begin(Comm *comm, const CommCall *call);
 /* Blocking messages of plain host memory. */
 void comm_send_bytes(Comm *comm, const void *data, size_t bytes, int to);
 void comm_recv_bytes(Comm *comm, void *data, size_t bytes, int from);
@@ -65,9 +78,6 @@ void comm_broadcast_bytes(Comm *comm, void *data, size_t bytes, int from);
 /* All-gather of plain host memory: out has size blocks of `bytes`. For agreement, not for tensors:
  * neither counted nor traced. */
 void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, size_t bytes);
-/* Counts one operation that sends `bytes` of payload, and writes its line of the trace with the shape of
- * x. */
-void comm_record(Comm *comm, SentVerb verb, int64_t bytes, Tensor x);
 /* Tells the other processes' watchdogs that this process has printed the reason and stops the job, so
  * that they print nothing more. Defined in watchdog.c; does nothing where no watchdog runs. */
 void watchdog_stopping(void);

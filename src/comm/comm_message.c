@@ -33,12 +33,11 @@ static void wait_begins(Comm *comm, Waiting *waiting, const char *verb, long num
     thread_context()->op = verb;
 }
 
-static void wait_ends(Comm *comm, const Waiting *waiting, const char *verb)
+static void wait_ends(Comm *comm, const Waiting *waiting, const char *verb, double bytes)
 {
     thread_context()->op = waiting->outer;
     if (thread_context()->trace)
-        trace_add(thread_context()->trace, TRACE_WAIT, comm->name, verb, waiting->begin, 0, comm->recorded);
-    comm->recorded = 0;
+        trace_add(thread_context()->trace, TRACE_WAIT, comm->name, verb, waiting->begin, 0, bytes);
     heartbeat_leave(comm->heartbeat);
 }
 
@@ -55,7 +54,7 @@ void comm_finish(Comm *comm, int request, const char *verb, long number, int pee
         if (t->test(t, request)) break;
         t->idle(t, request);
     }
-    wait_ends(comm, &waiting, verb);
+    wait_ends(comm, &waiting, verb, 0);
 }
 
 void comm_gather_bytes(Comm *comm, const char *verb, void *out, const void *in, size_t bytes)
@@ -117,20 +116,78 @@ void comm_barrier(Comm *comm)
 }
 
 /* ---- tensors ---- */
-/* Stores the call in the first free slot. The search is linear in the number of calls in progress, which is
- * small, and happens once for each. */
-Pending comm_begin(Comm *comm, const DataCall *call, const char *verb, long number, int peer)
+/* Numbers identify a call across ranks (struct Comm). An exchange is a message to one rank and one from
+ * another, which may be a third: its number is that of what it receives. */
+static long number_next(Comm *comm, const DataCall *call)
 {
-    int slot = 0, begun = REQUEST_LOST;
+    switch (call->verb) {
+    case DATA_SEND:     return comm->sent_to[call->peer]++;
+    case DATA_RECV:     return comm->received_from[call->peer]++;
+    case DATA_EXCHANGE: return comm->sent_to[call->peer]++, comm->received_from[call->from]++;
+    default:            return comm->number++;
+    }
+}
+
+/* "tp all-gather F64 64x32" */
+static void trace_call(const Comm *comm, const CommCall *call)
+{
+    int last = 3;                                     /* trailing dimensions of 1 are not printed */
+    const Tensor *x = &call->shown;
+    while (last > 0 && x->dim[last] == 1) last--;
+    char text[192];
+    snprintf(text, sizeof text, "%s %s %s ", comm->name, sent_verb_name(call->counted), dtype_name(x->dtype));
+    for (int i = 0; i <= last; i++)
+        message_add(text, sizeof text, "%s%lld", i ? "x" : "", (long long)x->dim[i]);
+    comm->line(comm->line_context, text);
+}
+
+/* Bytes of payload that leave this rank. */
+static int64_t count_call(Comm *comm, const CommCall *call, const DataCall *data)
+{
+    if (call->counted == SENT_VERBS) return 0;
+    int64_t bytes = comm->data->payload(comm->data_group, data);
+    comm->sent[call->counted].calls += 1;
+    comm->sent[call->counted].bytes += bytes;
+    if (comm->line) trace_call(comm, call);
+    return bytes;
+}
+
+static long record_call(Comm *comm, const CommCall *call, long number, int64_t bytes, int begun)
+{
+    int peer = call->peer;
+    return recorder_begin(comm->recorder, &(RecordedCall){ .comm = comm->name, .verb = call->name,
+        .number = number, .step = thread_context()->step, .bytes = bytes, .begun = seam.clock(),
+        .pair = { comm->ranks[comm->rank], peer < 0 ? -1 : comm->ranks[peer] },
+        .members = peer < 0 ? comm->ranks : NULL, .count = peer < 0 ? comm->size : 2, .call = begun,
+        .complete = begun == REQUEST_LOST });
+}
+
+/* The first free place. The search is linear in the number of calls in progress, which is small, and happens
+ * once for each. */
+static int pending_free(const Comm *comm)
+{
+    int slot = 0;
     while (slot < COMM_PENDING && comm->pending[slot].used) slot++;
     CHECK(slot < COMM_PENDING, "comm %s: more than %d messages of this rank are begun and not waited for",
           comm->name, COMM_PENDING);
-    if (call->verb == DATA_RECV || comm_delivered(comm, verb, number))
-        begun = comm->data->begin(comm->data, comm->data_group, call);
-    else if (call->verb == DATA_SEND) return (Pending){ -1 };      /* a network does not tell of a loss */
-    comm->pending[slot] = (PendingMessage){ true, begun, call->queue, peer, verb, number,
-        thread_context()->trace ? seam.clock() : 0, comm->recorded };
-    comm->recorded = 0;
+    return slot;
+}
+
+Pending comm_begin(Comm *comm, const CommCall *call)
+{
+    DataCall data = call->data;
+    int  slot = pending_free(comm), begun = REQUEST_LOST;
+    long number = data.number = number_next(comm, &data);
+    if (call->scratch)
+        data.window = tensor_new(call->scratch, "reduction window", U8,
+                                 (int64_t)comm_window(comm, call->shown.dtype, call->part));
+    int64_t bytes = count_call(comm, call, &data);
+    if (data.verb == DATA_RECV || comm_delivered(comm, call->name, number))
+        begun = comm->data->begin(comm->data, comm->data_group, &data);
+    else if (data.verb == DATA_SEND) return (Pending){ -1 };       /* a network does not tell of a loss */
+    comm->pending[slot] = (PendingMessage){ true, begun, data.queue, call->peer, call->name, number,
+        record_call(comm, call, number, bytes, begun), thread_context()->trace ? seam.clock() : 0,
+        (double)bytes };
     return (Pending){ slot };
 }
 
@@ -139,12 +196,12 @@ void comm_wait(Comm *comm, Pending pending)
     if (pending.slot < 0) return;
     PendingMessage *message = &comm->pending[pending.slot];
     CHECK(message->used, "comm %s: a message is waited for twice", comm->name);
-    comm->recorded = message->bytes;
     Waiting waiting;
     wait_begins(comm, &waiting, message->verb, message->number, message->peer);
     while (message->call == REQUEST_LOST) pause();    /* the watchdog ends the process */
     comm->data->wait(comm->data, message->queue, message->call);
-    wait_ends(comm, &waiting, message->verb);
+    wait_ends(comm, &waiting, message->verb, message->bytes);
+    recorder_end(comm->recorder, message->recorded);
     if (thread_context()->trace && message->begun)
         trace_add(thread_context()->trace, TRACE_MESSAGE, comm->name, message->verb, message->begun, 0,
                   message->bytes);
@@ -187,19 +244,4 @@ void comm_trace(Comm *comm, void (*line)(void *context, const char *text), void 
 {
     comm->line         = line;
     comm->line_context = context;
-}
-
-void comm_record(Comm *comm, SentVerb verb, int64_t bytes, Tensor x)
-{
-    comm->sent[verb].calls += 1;
-    comm->sent[verb].bytes += bytes;
-    comm->recorded = (double)bytes;
-    if (!comm->line) return;
-    int last = 3;                                     /* trailing dimensions of 1 are not printed */
-    while (last > 0 && x.dim[last] == 1) last--;
-    char text[192];
-    snprintf(text, sizeof text, "%s %s %s ", comm->name, sent_verb_name(verb), dtype_name(x.dtype));
-    for (int i = 0; i <= last; i++)
-        message_add(text, sizeof text, "%s%lld", i ? "x" : "", (long long)x.dim[i]);
-    comm->line(comm->line_context, text);
 }

@@ -48,7 +48,7 @@ static Status comm_join(Comm *comm)
     comm->control = comm->transport->group_open(comm->transport, comm->ranks, comm->size);
     if (comm->control)
         comm->data_group = comm->data->group_open(comm->data, comm->transport, comm->ranks, comm->size,
-                                                  comm->sum_group);
+                                                  comm->sum_group, comm->name);
     heartbeat_leave(comm->heartbeat);
     if (comm->control && comm->data_group) return OK;
     return fail(NO_MEMORY, "no memory for comm %s, a group of %d ranks", comm->name, comm->size);
@@ -66,9 +66,12 @@ Status comm_world_sums(Comm **world, Transport *transport, int sum_group)
     (*world)->sum_group = sum_group;
     (*world)->data      = transport->data ? transport->data : host_data_open(transport);
     (*world)->pending   = calloc(COMM_PENDING, sizeof *(*world)->pending);
-    if (!(*world)->data || !(*world)->pending) return fail(NO_MEMORY, "no memory for the data transport");
+    (*world)->recorder  = malloc(sizeof *(*world)->recorder);
+    if (!(*world)->data || !(*world)->pending || !(*world)->recorder)
+        return fail(NO_MEMORY, "no memory for the data transport");
+    recorder_open((*world)->recorder, (*world)->data->is_complete, (*world)->data);
     if (!(*world)->dry) thread_context()->rank = transport->rank;
-    TRY(heartbeat_open(&(*world)->heartbeat));
+    TRY(heartbeat_open(&(*world)->heartbeat, (*world)->recorder));
     /* A rank that died before this point would block the others in their first collective, before a
      * watchdog can watch them. watchdog_open ends this time limit. */
     if (!(*world)->dry) start_begin("the first synchronization of all ranks");
@@ -86,6 +89,7 @@ Status comm_open(Comm **comm, Comm *world, const char *name, const int *ranks, i
     (*comm)->heartbeat = world->heartbeat;
     (*comm)->data      = world->data;
     (*comm)->pending   = world->pending;
+    (*comm)->recorder  = world->recorder;
     (*comm)->sum_group = world->sum_group;
     return comm_join(*comm);
 }
@@ -114,7 +118,9 @@ void comm_close(Comm *comm)
     if (!comm) return;
     if (comm->data_group) comm->data->group_close(comm->data, comm->data_group);
     if (comm->control) comm->transport->group_close(comm->transport, comm->control);
+    if (comm->recorder) recorder_leave(comm->recorder, comm->name);
     if (comm->world) heartbeat_close(comm->heartbeat);
+    if (comm->world && comm->recorder) recorder_close(comm->recorder), free(comm->recorder);
     if (comm->world && comm->data && comm->data != comm->transport->data) comm->data->close(comm->data);
     free(comm->ranks);
     free(comm->sent_to);

@@ -47,9 +47,9 @@ struct DataTransport {
     const char *name;                                 /* "host" */
     void       *self;
     /* Collective over the members, whose world ranks ascend. sum_group: ranks of an inner group of sums
-     * (comm/sum_order.h). NULL: no memory. */
+     * (comm/sum_order.h). name: of the comm, for messages, which lives as long. NULL: no memory. */
     DataGroup *(*group_open) (DataTransport *d, Transport *control, const int *ranks, int count,
-                              int sum_group);
+                              int sum_group, const char *name);
     void       (*group_close)(DataTransport *d, DataGroup *g);
     /* Bytes of scratch that a reduction of elements in parts of up to `part` needs until its wait: the same
      * on all ranks, and bounded whatever the part (SUM_WINDOW). */
@@ -66,6 +66,8 @@ struct DataTransport {
     /* Returns when anything may have changed since the last poll. */
     void       (*idle) (DataTransport *d, int number);
     void       (*wait) (DataTransport *d, Queue *queue, int number);
+    /* Of a transport whose calls go on after `wait` (RecordedComplete of comm/recorder.h); else NULL. */
+    bool       (*is_complete)(void *d, int number);
     void       (*close)(DataTransport *d);
 };
 

@@ -7,13 +7,14 @@
 #include <string.h>
 #include "base/seam.h"
 
-Status heartbeat_open(Heartbeat **heartbeat)
+Status heartbeat_open(Heartbeat **heartbeat, Recorder *recorder)
 {
     *heartbeat = calloc(1, sizeof **heartbeat);
     if (!*heartbeat) return fail(NO_MEMORY, "no memory for the heartbeat of a rank");
     pthread_mutex_init(&(*heartbeat)->lock, NULL);
     (*heartbeat)->progress.waited = (*heartbeat)->progress.worked = -1;
     (*heartbeat)->file_calls = &thread_context()->file_calls;
+    (*heartbeat)->recorder   = recorder;
     return OK;
 }
 
@@ -66,6 +67,32 @@ static int64_t time_since(int64_t start, int64_t awake, int64_t now)
     return now > start ? now - start : 0;
 }
 
+/* What heartbeat_look makes. */
+typedef struct { RankProgress *progress; int64_t now, awake, slow; int **members, *count; } Look;
+
+static void look_at_members(const Look *look, const int *members, int n)
+{
+    if (look->progress->waited < look->slow) return;
+    *look->members = malloc((size_t)n * sizeof **look->members);
+    if (!*look->members) return;
+    memcpy(*look->members, members, (size_t)n * sizeof **look->members);
+    *look->count = n;
+}
+
+/* The rank's own thread does not wait, or only for its device. */
+static void look_at_call(void *context, const RecordedCall *call, int64_t since)
+{
+    const Look   *look = context;
+    RankProgress *progress = look->progress;
+    snprintf(progress->comm, sizeof progress->comm, "%s", call->comm);
+    snprintf(progress->verb, sizeof progress->verb, "%s", call->verb);
+    progress->number = call->number;
+    progress->step   = call->step;
+    progress->waited = time_since(since, look->awake, look->now);
+    progress->device = true;
+    look_at_members(look, call->members ? call->members : call->pair, call->count);
+}
+
 /* A changed counter of file calls is progress, however slow each call is. The counter is read with
  * relaxed order: it is a statistic, and no other memory depends on it. */
 RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t now, int64_t awake, int64_t slow, int **members,
@@ -79,13 +106,14 @@ RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t now, int64_t awake, in
     if (calls != heartbeat->calls_seen) heartbeat->moved = now;
     heartbeat->calls_seen = calls;
     progress.file_calls   = calls - heartbeat->calls_before;
-    if (progress.waited >= 0)
+    Look look = { &progress, now, awake, slow, members, count };
+    if (progress.waited >= 0) {
         progress.waited = time_since(heartbeat->since, awake, now);
-    else if (*progress.work)
+        look_at_members(&look, heartbeat->members, heartbeat->count);
+    } else if (*progress.work) {
         progress.worked = time_since(heartbeat->moved, awake, now);
-    if (progress.waited >= slow && (*members = malloc((size_t)heartbeat->count * sizeof **members))) {
-        memcpy(*members, heartbeat->members, (size_t)heartbeat->count * sizeof **members);
-        *count = heartbeat->count;
+    } else {
+        recorder_oldest(heartbeat->recorder, now, look_at_call, &look);
     }
     pthread_mutex_unlock(&heartbeat->lock);
     return progress;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include "base/status.h"
+#include "comm/recorder.h"
 
 /* Bytes of a name with its terminator; longer names are truncated. */
 enum { HEARTBEAT_NAME = 24 };
@@ -18,6 +19,7 @@ typedef struct {
     char    work[HEARTBEAT_NAME];                  /* "saving": file I/O; "": none */
     int64_t worked;                                /* nanoseconds of it without progress; -1: none */
     int64_t file_calls;                            /* writes, syncs and renames since the file I/O began */
+    bool    device;                                /* the wait is that of its device, for a recorded call */
 } RankProgress;
 
 typedef struct {
@@ -29,11 +31,12 @@ typedef struct {
     const long  *file_calls;                       /* the rank's ThreadContext.file_calls, read atomically */
     long         calls_before, calls_seen;         /* its value when the I/O began, and at the last look */
     int64_t      moved;                            /* seam.clock of the last progress of the file I/O */
+    Recorder    *recorder;                         /* of the rank; not owned */
 } Heartbeat;
 
 /* Opened, closed and written by the rank's own thread, which must outlive the heartbeat, because the
  * heartbeat points to that thread's counter of file calls. NO_MEMORY where allocation fails. */
-Status heartbeat_open (Heartbeat **heartbeat);
+Status heartbeat_open (Heartbeat **heartbeat, Recorder *recorder);
 void   heartbeat_close(Heartbeat *heartbeat);                    /* NULL is allowed */
 /* A wait begins: operation `number` named `verb` of the comm, for `members` (world ranks, kept by
  * reference until heartbeat_leave). */
@@ -42,7 +45,8 @@ void   heartbeat_enter(Heartbeat *heartbeat, const char *comm, const char *verb,
 void   heartbeat_leave(Heartbeat *heartbeat);
 /* File I/O named `what` begins, or has ended (NULL). It may contain waits. */
 void   heartbeat_work (Heartbeat *heartbeat, const char *what);
-/* Read by the watchdog's thread: the progress at `now`. Time before `awake` (both seam.clock) does not
+/* Read by the watchdog's thread: the progress at `now`. Outside of a wait of the host that is the oldest call
+ * which its device has not completed, if there is one. Time before `awake` (both seam.clock) does not
  * count as waiting. The clock is not read again, since this process may have been stopped after `now`. For a
  * wait longer than `slow` nanoseconds *members gets a copy of the ranks it waits for, which the caller
  * frees; otherwise *members is NULL and *count 0. */

@@ -123,10 +123,10 @@ static void staged_wait(DataTransport *d, Queue *queue, int number)
 /* ---- what the host's transport does unchanged ---- */
 
 static DataGroup *staged_group_open(DataTransport *d, Transport *control, const int *ranks, int count,
-                                    int sum_group)
+                                    int sum_group, const char *name)
 {
     Staged *s = d->self;
-    return s->host->group_open(s->host, control, ranks, count, sum_group);
+    return s->host->group_open(s->host, control, ranks, count, sum_group, name);
 }
 
 static void staged_group_close(DataTransport *d, DataGroup *g)

@@ -287,7 +287,9 @@ static void report_stuck(Watchdog *w, int rank, bool *marked)
     int waiting = text_add_ranks(&text, marked, w->size);
     text_add(&text, " %s waited %.3g s in ", waiting == 1 ? "has" : "have", (double)w->limit * 1e-9);
     text_add_progress(&text, &seen->progress);
-    if (waiting == seen->count) {
+    if (waiting == seen->count && seen->progress.device) {
+        text_add(&text, ", and all have begun it: a kernel before it does not end, or a message was lost");
+    } else if (waiting == seen->count) {
         text_add(&text, ", and all are in it: a message was lost");
     } else {
         for (int m = 0; m < w->size; m++) marked[m] = waits_for(seen, m) && !in_same_operation(w, m, rank);

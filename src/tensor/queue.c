@@ -76,6 +76,46 @@ void queue_write_begin(Queue *q, void *device, const void *host, size_t bytes)
     queue_write(q, device, host, bytes);              /* copies pinned memory when the queue comes to it */
 }
 
+Status queue_lane_open(Queue *lane, int number)
+{
+    memset(lane, 0, sizeof *lane);
+    return cuda_lane_open(lane, number);
+}
+
+void queue_event_open(QueueEvent *event, const Queue *q)
+{
+    event->device = q->device ? cuda_event_open() : NULL;
+}
+
+void queue_event_close(QueueEvent *event)
+{
+    if (event->device) cuda_event_close(event->device);
+    event->device = NULL;
+}
+
+void queue_event_record(QueueEvent *event, Queue *q)
+{
+    if (q->device) cuda_event_record(event->device, q);
+}
+
+bool queue_event_passed(const QueueEvent *event)
+{
+    return !event->device || cuda_event_passed(event->device);
+}
+
+void queue_follow(Queue *q, const QueueEvent *event)
+{
+    if (q->device && event->device) cuda_queue_follow(q, event->device);
+}
+
+bool  queue_passed(Queue *q)       { return !q->device || cuda_queue_passed(q); }
+void *queue_stream(const Queue *q) { return q->device ? cuda_queue_stream(q) : NULL; }
+
+Status queue_device_address(char *address, int bytes, int number)
+{
+    return cuda_address(address, bytes, number);
+}
+
 void queue_state_write(Queue *q)
 {
     if (q->device) queue_write(q, q->step_state, q->host_state, sizeof *q->step_state);

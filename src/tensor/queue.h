@@ -60,6 +60,24 @@ void   queue_host_free  (Queue *q, void *memory);
  * changed, after queue_wait. */
 void   queue_read_begin (Queue *q, void *host, const void *device, size_t bytes);
 void   queue_write_begin(Queue *q, void *device, const void *host, size_t bytes);
+/* ---- order between queues of a device, without the host ----
+ * A lane is a queue beside others on the GPU with that number (as "cuda:N" has it), for copies and for the
+ * calls of libraries: it has no team and runs no ops. Failures as of queue_open; queue_close closes it.
+ *
+ * What a queue is given after queue_follow runs after what the event's queue had been given at the last
+ * queue_event_record. On a CPU all of it is done already: an event is passed, and following waits for
+ * nothing. */
+typedef struct { void *device; } QueueEvent;      /* zero, and on a CPU: nothing is recorded */
+Status queue_lane_open   (Queue *lane, int number);
+void   queue_event_open  (QueueEvent *event, const Queue *q);      /* for queues of q's device */
+void   queue_event_close (QueueEvent *event);                      /* does not wait */
+void   queue_event_record(QueueEvent *event, Queue *q);
+bool   queue_event_passed(const QueueEvent *event);   /* without waiting; any thread may ask */
+void   queue_follow (Queue *q, const QueueEvent *event);
+bool   queue_passed (Queue *q);                   /* without waiting: all that it was given is done */
+void  *queue_stream (const Queue *q);             /* what libraries take: a cudaStream_t; NULL on a CPU */
+/* The address of the GPU with that number, which no other one of the host has. BAD_OPTION: there is none. */
+Status queue_device_address(char *address, int bytes, int number);
 /* The step's state to the device, before a step, and back after it. */
 void   queue_state_write(Queue *q);
 void   queue_state_read (Queue *q);

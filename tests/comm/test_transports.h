@@ -70,7 +70,7 @@ static void test_call_meet(TestCall *c)
         if (c->meeting[i]) test_meet(c->meeting[i], test_clock);
 }
 
-static DataGroup *test_group_open(DataTransport *d, Transport *control, const int *ranks, int count, int sum_group)
+static DataGroup *test_group_open(DataTransport *d, Transport *control, const int *ranks, int count, int sum_group, const char *name)
 {
     TestTransport *t = d->self;
     DataGroup *g = malloc(sizeof *g);
@@ -79,7 +79,7 @@ static DataGroup *test_group_open(DataTransport *d, Transport *control, const in
     for (int i = 0; i < t->groups; i++) key += t->opened[i] == key;     /* the same ranks once more */
     CHECK(g && t->groups < 64, "no room for a group");
     t->opened[t->groups++] = key;
-    *g = (DataGroup){ .inner = t->inner->group_open(t->inner, control, ranks, count, sum_group), .transport = t->inner, .key = key,
+    *g = (DataGroup){ .inner = t->inner->group_open(t->inner, control, ranks, count, sum_group, name), .transport = t->inner, .key = key,
         .count = count, .sent = calloc((size_t)count, sizeof(long)), .received = calloc((size_t)count, sizeof(long)) };
     CHECK(g->sent && g->received, "no memory for a group");
     while (ranks[g->rank] != control->rank) g->rank++;

@@ -17,6 +17,7 @@ typedef hipStream_t gpuStream_t;
 typedef hipEvent_t gpuEvent_t;
 #define gpuSetDevice         hipSetDevice
 #define gpuGetDeviceCount    hipGetDeviceCount
+#define gpuDeviceGetPCIBusId hipDeviceGetPCIBusId
 #define gpuGetErrorString(e) hipGetErrorString((hipError_t)(e))
 #define gpuGetLastError      hipGetLastError
 #define gpuMalloc            hipMalloc
@@ -27,6 +28,9 @@ typedef hipEvent_t gpuEvent_t;
 #define gpuMemcpyDefault     hipMemcpyDefault
 #define gpuMemsetAsync       hipMemsetAsync
 #define gpuEventCreate       hipEventCreate
+#define gpuEventCreateUntimed(e) hipEventCreateWithFlags((e), hipEventDisableTiming)
+#define gpuEventQuery        hipEventQuery
+#define gpuErrorNotReady     hipErrorNotReady
 #define gpuStreamNonBlocking hipStreamNonBlocking
 #define gpuEventDestroy      hipEventDestroy
 #define gpuEventRecord       hipEventRecord
@@ -35,6 +39,8 @@ typedef hipEvent_t gpuEvent_t;
 #define gpuStreamCreate      hipStreamCreateWithFlags
 #define gpuStreamDestroy     hipStreamDestroy
 #define gpuStreamSynchronize hipStreamSynchronize
+#define gpuStreamQuery       hipStreamQuery
+#define gpuStreamWaitEvent   hipStreamWaitEvent
 #define GPU_WARP warpSize
 #define GPU_HOST_WARP 64               /* where the host must know it: the wider of the two that AMD has */
 #define GPU_SHARED(type, name, count) __shared__ type name[count]
@@ -51,6 +57,7 @@ typedef cudaStream_t gpuStream_t;
 typedef cudaEvent_t gpuEvent_t;
 #define gpuSetDevice         cudaSetDevice
 #define gpuGetDeviceCount    cudaGetDeviceCount
+#define gpuDeviceGetPCIBusId cudaDeviceGetPCIBusId
 #define gpuGetErrorString(e) cudaGetErrorString((cudaError_t)(e))
 #define gpuGetLastError      cudaGetLastError
 #define gpuMalloc            cudaMalloc
@@ -61,6 +68,9 @@ typedef cudaEvent_t gpuEvent_t;
 #define gpuMemcpyDefault     cudaMemcpyDefault
 #define gpuMemsetAsync       cudaMemsetAsync
 #define gpuEventCreate       cudaEventCreate
+#define gpuEventCreateUntimed(e) cudaEventCreateWithFlags((e), cudaEventDisableTiming)
+#define gpuEventQuery        cudaEventQuery
+#define gpuErrorNotReady     cudaErrorNotReady
 #define gpuStreamNonBlocking cudaStreamNonBlocking
 #define gpuEventDestroy      cudaEventDestroy
 #define gpuEventRecord       cudaEventRecord
@@ -69,6 +79,8 @@ typedef cudaEvent_t gpuEvent_t;
 #define gpuStreamCreate      cudaStreamCreateWithFlags
 #define gpuStreamDestroy     cudaStreamDestroy
 #define gpuStreamSynchronize cudaStreamSynchronize
+#define gpuStreamQuery       cudaStreamQuery
+#define gpuStreamWaitEvent   cudaStreamWaitEvent
 #define GPU_WARP 32
 #define GPU_SHARED(type, name, count) __shared__ type name[count]
 #define gpu_shuffle_xor(value, mask) __shfl_xor_sync(0xffffffffu, (value), (mask))

@@ -11,14 +11,28 @@ void gpu_check(int error, const char *what)
 static void *memory_take(void *, size_t bytes)  { return gpu_alloc(bytes); }
 static void  memory_give(void *, void *memory)  { gpu_free(memory); }
 
-extern "C" Status gpu_stream_open(GpuStream *s, int device)
+/* Devices are counted through again. */
+static Status device_find(int *device)
 {
     int devices = 0, error = gpuGetDeviceCount(&devices);
     if (error)
         return fail(BAD_OPTION, "no GPU can be used on this machine: %s; use --device cpu",
                     gpuGetErrorString(error));
     if (devices < 1) return fail(BAD_OPTION, "this machine has no GPU; use --device cpu");
-    device %= devices;
+    *device %= devices;
+    return OK;
+}
+
+extern "C" Status gpu_address(char *address, int bytes, int device)
+{
+    TRY(device_find(&device));
+    gpu_check(gpuDeviceGetPCIBusId(address, bytes, device), "gpuDeviceGetPCIBusId");
+    return OK;
+}
+
+extern "C" Status gpu_stream_open(GpuStream *s, int device)
+{
+    TRY(device_find(&device));
     gpu_check(gpuSetDevice(device), "gpuSetDevice");
     gpuStream_t stream;
     gpu_check(gpuStreamCreate(&stream, gpuStreamNonBlocking), "gpuStreamCreate");
@@ -44,6 +58,45 @@ extern "C" void gpu_stream_close(GpuStream *s)
 extern "C" void gpu_stream_wait(GpuStream *s)
 {
     gpu_check(gpuStreamSynchronize((gpuStream_t)s->stream), "a kernel or a copy");
+}
+
+static bool passed(int error, const char *what)
+{
+    if (error == gpuErrorNotReady) return (void)gpuGetLastError(), false;
+    gpu_check(error, what);
+    return true;
+}
+
+extern "C" bool gpu_stream_passed(GpuStream *s)
+{
+    return passed(gpuStreamQuery((gpuStream_t)s->stream), "a kernel or a copy");
+}
+
+extern "C" void *gpu_event_open(void)
+{
+    gpuEvent_t event;
+    gpu_check(gpuEventCreateUntimed(&event), "gpuEventCreate");
+    return (void *)event;
+}
+
+extern "C" void gpu_event_close(void *event)
+{
+    gpu_check(gpuEventDestroy((gpuEvent_t)event), "gpuEventDestroy");
+}
+
+extern "C" void gpu_event_record(void *event, GpuStream *s)
+{
+    gpu_check(gpuEventRecord((gpuEvent_t)event, (gpuStream_t)s->stream), "gpuEventRecord");
+}
+
+extern "C" bool gpu_event_passed(void *event)
+{
+    return passed(gpuEventQuery((gpuEvent_t)event), "a kernel or a message");
+}
+
+extern "C" void gpu_stream_follow(GpuStream *s, void *event)
+{
+    gpu_check(gpuStreamWaitEvent((gpuStream_t)s->stream, (gpuEvent_t)event, 0), "gpuStreamWaitEvent");
 }
 
 extern "C" void *gpu_alloc(size_t bytes)

@@ -22,6 +22,17 @@ Status gpu_stream_open (GpuStream *s, int device);
 void   gpu_stream_close(GpuStream *s);
 /* Returns when all kernels and copies of the stream are done. */
 void   gpu_stream_wait (GpuStream *s);
+bool   gpu_stream_passed(GpuStream *s);            /* they are done already; does not wait */
+/* Events order streams without the host: what is put on a stream after gpu_stream_follow runs after what the
+ * event's stream had at the last gpu_event_record, on any device of the process. */
+void  *gpu_event_open  (void);                     /* on the current device; the caller closes it */
+void   gpu_event_close (void *event);
+void   gpu_event_record(void *event, GpuStream *s);
+bool   gpu_event_passed(void *event);              /* any thread may ask; true where nothing was recorded */
+void   gpu_stream_follow(GpuStream *s, void *event);
+/* The bus address of a device, "0000:17:00.0", which tells GPUs of a host apart whatever their numbers are.
+ * BAD_OPTION: there is no GPU. */
+Status gpu_address(char *address, int bytes, int device);
 /* Device memory, at start-up only; the caller frees it with gpu_free. NULL where there is not so much. */
 void  *gpu_alloc(size_t bytes);
 void   gpu_free (void *memory);

@@ -67,6 +67,20 @@ Status cuda_queue_open(Queue *q, bool dry, int number)
     return status;
 }
 
+Status cuda_lane_open(Queue *lane, int number)
+{
+    GpuStream *s = lane->device = calloc(1, sizeof *s);
+    if (!s) return fail(NO_MEMORY, "no memory for a queue");
+    Status status = gpu_stream_open(s, number);
+    lane->backend = &cuda_backend;
+    if (status == OK) lane->memory = &s->memory;
+    else {
+        free(s);
+        lane->device = NULL;
+    }
+    return status;
+}
+
 void cuda_queue_close(Queue *q)
 {
     GpuStream *s = q->device;
@@ -90,6 +104,16 @@ void cuda_queue_copy(Queue *q, void *to, const void *from, size_t bytes)
 {
     gpu_copy(q->device, to, from, bytes);
 }
+
+bool  cuda_queue_passed(Queue *q)               { return gpu_stream_passed(q->device); }
+void *cuda_event_open(void)                     { return gpu_event_open(); }
+void  cuda_event_close(void *event)             { gpu_event_close(event); }
+void  cuda_event_record(void *event, Queue *q)  { gpu_event_record(event, q->device); }
+bool  cuda_event_passed(void *event)            { return gpu_event_passed(event); }
+void  cuda_queue_follow(Queue *q, void *event)  { gpu_stream_follow(q->device, event); }
+void *cuda_queue_stream(const Queue *q)         { return ((const GpuStream *)q->device)->stream; }
+
+Status cuda_address(char *address, int bytes, int number) { return gpu_address(address, bytes, number); }
 
 void *cuda_host_alloc(size_t bytes)   { return gpu_host_alloc(bytes); }
 void  cuda_host_free(void *memory)    { gpu_host_free(memory); }

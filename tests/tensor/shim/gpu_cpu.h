@@ -81,13 +81,13 @@ template <typename Body> void gpu_cpu_launch(dim3 grid, dim3 block, size_t bytes
     gpu_cpu_run(grid, block, bytes, [](void *context) { (*(Body *)context)(); }, &body);
 }
 
-/* ---- the runtime (runtime.cpp): what a stream is given runs later, and when is set by gpu_cpu_pace. Device memory can be
- * touched between gpu_cpu_reach(true) and gpu_cpu_reach(false) alone, which is where the stream's work runs (memory.cpp) ---- */
+/* ---- the runtime (runtime.cpp): what a stream is given runs later, and when is set by gpu_cpu_pace. The memory of a device can be
+ * touched after gpu_cpu_reach(device) alone, which is where work of its streams runs (memory.cpp) ---- */
 struct GpuCpuStream;
 struct GpuCpuEvent;
 typedef GpuCpuStream *gpuStream_t;
 typedef GpuCpuEvent  *gpuEvent_t;
-enum { gpuMemcpyDefault, gpuStreamNonBlocking = 1 };
+enum { gpuMemcpyDefault, gpuStreamNonBlocking = 1, gpuErrorNotReady = 600 };
 void gpu_cpu_enqueue(gpuStream_t stream, std::function<void()> work);
 /* The arguments are converted and copied at the call. */
 template <typename... P, typename... A>
@@ -99,13 +99,17 @@ void gpu_cpu_put(void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes, gpuS
 #define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
     gpu_cpu_put((kernel), dim3(grid), dim3(block), (bytes), (stream), __VA_ARGS__)
 
-enum { GPU_CPU_DEVICES = 16 };
-void gpu_cpu_reach(int device, bool within);
-int  gpu_cpu_device(void);                            /* of the calling thread */
-std::recursive_mutex &gpu_cpu_lock(void);             /* held by every call of the runtime, and while a kernel runs */
+enum { GPU_CPU_DEVICES = 16, GPU_CPU_NOWHERE = -1 };
+void gpu_cpu_reach(int device);                        /* memory of this device alone can be touched; GPU_CPU_NOWHERE: of none */
+int  gpu_cpu_device(void);                             /* of the calling thread */
+/* Held by every call of the runtime, and while a kernel runs; a thread may hold it several times. */
+struct GpuCpuAlone { GpuCpuAlone(); ~GpuCpuAlone(); };
+bool gpu_cpu_within(void);                             /* this thread holds it */
 bool gpu_cpu_is_device(const void *memory);            /* of gpuMalloc */
 bool gpu_cpu_is_pinned(const void *memory);            /* of gpuMallocHost */
-void gpu_cpu_settle(void);                             /* runs all that was put on streams */
+int  gpu_cpu_holder(const void *memory);               /* whose it is */
+void gpu_cpu_release(void *memory);                    /* frees it without waiting */
+void gpu_cpu_settle(int device);                       /* runs all that was put on its streams */
 int gpuMalloc(void **memory, size_t bytes);
 int gpuFree(void *memory);
 int gpuMallocHost(void **memory, size_t bytes);
@@ -113,17 +117,24 @@ int gpuFreeHost(void *memory);
 int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int kind, gpuStream_t stream);
 int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t stream);
 int gpuEventCreate(gpuEvent_t *event);
+int gpuEventCreateUntimed(gpuEvent_t *event);
 int gpuEventDestroy(gpuEvent_t event);
 int gpuEventRecord(gpuEvent_t event, gpuStream_t stream);
 int gpuEventSynchronize(gpuEvent_t event);
+int gpuEventQuery(gpuEvent_t event);
 int gpuEventElapsedTime(float *milliseconds, gpuEvent_t from, gpuEvent_t to);
 int gpuStreamCreate(gpuStream_t *stream, unsigned flags);
 int gpuStreamDestroy(gpuStream_t stream);
 int gpuStreamSynchronize(gpuStream_t stream);
+int gpuStreamQuery(gpuStream_t stream);
+int gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned flags);
 int gpuSetDevice(int device);
 int gpuGetDeviceCount(int *devices);
+int gpuDeviceGetPCIBusId(char *name, int bytes, int device);
+int gpuMallocAsync(void **memory, size_t bytes, gpuStream_t stream);
+int gpuFreeAsync(void *memory, gpuStream_t stream);
 static inline int gpuGetLastError(void) { return 0; }
-static inline const char *gpuGetErrorString(int) { return "out of memory"; }   /* all that can fail */
+static inline const char *gpuGetErrorString(int error) { return error == 2 ? "there is no such device" : "out of memory"; }
 
 #include "gpu_cpu_mma.h"
 #endif

@@ -17,7 +17,7 @@ static const bool protects = true;
 enum { MOST = 1024, PAGE = 2 << 20, FILLED = 4 << 20 };
 struct Block { char *at; size_t bytes; bool pinned; int device; };
 static Block blocks[MOST];
-static int   count, reached[GPU_CPU_DEVICES];
+static int   count, reached = GPU_CPU_NOWHERE;
 
 static const Block *block_of(const void *memory)
 {
@@ -28,13 +28,18 @@ static const Block *block_of(const void *memory)
 
 bool gpu_cpu_is_device(const void *memory) { const Block *b = block_of(memory); return b && !b->pinned; }
 bool gpu_cpu_is_pinned(const void *memory) { const Block *b = block_of(memory); return b && b->pinned; }
+int  gpu_cpu_holder(const void *memory)    { const Block *b = block_of(memory); return b ? b->device : GPU_CPU_NOWHERE; }
 
 /* The faulting address tells whose memory it was; anything else crashes as ever. */
 static void refused(int, siginfo_t *info, void *)
 {
-    static const char words[] = "gpu shim: the host read or wrote memory of the GPU\n";
+    char words[128];
+    const bool kernel = gpu_cpu_within();
     if (gpu_cpu_is_device(info->si_addr)) {
-        if (write(2, words, sizeof words - 1) < 0) _exit(4);
+        const int holder = gpu_cpu_holder(info->si_addr);
+        int n = snprintf(words, sizeof words, "gpu shim: the host read or wrote memory of the GPU\n");
+        if (kernel) n = snprintf(words, sizeof words, "gpu shim: a kernel of device %d touches memory of device %d\n", reached, holder);
+        if (write(2, words, (size_t)n) < 0) _exit(4);
         _exit(3);
     }
     signal(SIGSEGV, SIG_DFL);
@@ -45,12 +50,18 @@ static void protect(const Block *b, bool open)
     if (protects && !b->pinned) mprotect(b->at, b->bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-void gpu_cpu_reach(int device, bool within)
+static void protect_all(int device, bool open)
 {
-    reached[device] += within ? 1 : -1;
-    if (reached[device] != (within ? 1 : 0)) return;
     for (int i = 0; i < count; i++)
-        if (blocks[i].device == device) protect(&blocks[i], within);
+        if (blocks[i].device == device) protect(&blocks[i], open);
+}
+
+void gpu_cpu_reach(int device)
+{
+    if (device == reached) return;
+    protect_all(reached, false);
+    reached = device;
+    protect_all(reached, true);
 }
 
 /* Huge pages, since opening and closing takes as long as there are pages. */
@@ -68,7 +79,7 @@ static void *pages_new(size_t bytes)
 /* Full of NaN, but for what is beyond some MiB, which would take long. */
 static int block_new(void **memory, size_t bytes, bool pinned)
 {
-    const std::lock_guard<std::recursive_mutex> alone(gpu_cpu_lock());
+    const GpuCpuAlone alone;
     const size_t all = (bytes + PAGE) / PAGE * PAGE;               /* at least one, and an end beyond the last byte */
     struct sigaction action = {};
     action.sa_sigaction = refused;
@@ -83,23 +94,39 @@ static int block_new(void **memory, size_t bytes, bool pinned)
     if (!*memory) return 1;
     memset(*memory, 0xff, bytes < FILLED ? bytes : (size_t)FILLED);
     blocks[count++] = Block{ (char *)*memory, protects ? all : bytes, pinned, gpu_cpu_device() };
-    if (!reached[gpu_cpu_device()]) protect(&blocks[count - 1], false);
+    if (reached != gpu_cpu_device()) protect(&blocks[count - 1], false);
     return 0;
 }
 
-/* As on a GPU, freeing waits for what was put on streams. */
+static int block_index(const void *memory, bool pinned)
+{
+    for (int i = 0; i < count; i++)
+        if (blocks[i].at == memory && blocks[i].pinned == pinned) return i;
+    return -1;
+}
+
+static void block_release(int i)
+{
+    if (protects) munmap(blocks[i].at, blocks[i].bytes);
+    else free(blocks[i].at);
+    blocks[i] = blocks[--count];
+}
+
+void gpu_cpu_release(void *memory)
+{
+    const int i = block_index(memory, false);
+    if (i >= 0) block_release(i);
+}
+
+/* As on a GPU, freeing waits for what was put on the device's streams. */
 static int block_free(void *memory, bool pinned)
 {
-    const std::lock_guard<std::recursive_mutex> alone(gpu_cpu_lock());
-    gpu_cpu_settle();
-    for (int i = 0; i < count; i++) {
-        if (blocks[i].at != memory || blocks[i].pinned != pinned) continue;
-        if (protects) munmap(memory, blocks[i].bytes);
-        else free(memory);
-        blocks[i] = blocks[--count];
-        return 0;
-    }
-    return memory != nullptr;
+    const GpuCpuAlone alone;
+    const int i = block_index(memory, pinned);
+    if (i < 0) return memory != nullptr;
+    gpu_cpu_settle(blocks[i].device);
+    block_release(block_index(memory, pinned));                    /* others may have been freed meanwhile */
+    return 0;
 }
 
 int gpuMalloc(void **memory, size_t bytes)     { return block_new(memory, bytes, false); }

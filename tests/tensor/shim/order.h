@@ -6,10 +6,14 @@
  * each call, of any stream, as drawn */
 typedef enum { GPU_CPU_AT_ONCE, GPU_CPU_LATE, GPU_CPU_DRAWN } GpuCpuPace;
 
+struct GpuCpuStream;
 #ifdef __cplusplus
 extern "C" {
 #endif
 void gpu_cpu_pace(GpuCpuPace pace, unsigned seed);
+void gpu_cpu_devices(int count);             /* 1 unless set, up to 16 */
+void gpu_cpu_deadlock(unsigned seconds);     /* nothing moves for so long while a stream is waited for; 60 unless set */
+void gpu_cpu_hang(struct GpuCpuStream *stream);      /* gives it a kernel that never ends */
 void gpu_cpu_order(unsigned seed);           /* 0: blocks, warps and lanes run as numbered; else as drawn */
 void gpu_cpu_patience(unsigned seconds);     /* a launch that takes longer is a deadlock; 60 unless set */
 extern int gpu_cpu_proposals;                /* algorithms of a product (cublaslt.cpp): 3 unless set, or 4 */

@@ -1,34 +1,65 @@
-/* Streams, events and copies of the shim, as late as a device may be (gpu_cpu.h).
+/* Devices, streams, events and copies of the shim, as late as a device may be (gpu_cpu.h).
  *
  * What is put on a stream waits in a queue. By the pace of gpu_cpu_pace it runs at once; or no sooner than the
  * host waits for it, and then nothing else does; or some of it, of streams in a drawn order, at every call.
  * Memory of the host that was not allocated by gpuMallocHost is read at the call and written when the copy
- * runs, with nonsense in it until then; pinned memory is read and written when the copy runs. */
+ * runs, with nonsense in it until then; pinned memory is read and written when the copy runs.
+ *
+ * The first item of a stream may have to wait: for an event of another stream, or for other ranks (nccl.cpp). Then
+ * other streams run, and where none can, the thread sleeps until another thread puts something on one. Where
+ * all threads that are members of communicators sleep, or nothing has moved for a time, that is a deadlock. */
 #include "tensor/cuda/gpu.h"
 #include "order.h"
+#include "streams.h"
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <deque>
-#include <mutex>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <vector>
 
-struct GpuCpuEvent { uint64_t recorded, done; gpuStream_t stream; };
+/* Kept by the marks of it in streams, which may outlive the event. */
+struct Marks { uint64_t recorded, done; gpuStream_t stream; };
+struct GpuCpuEvent { std::shared_ptr<Marks> marks; };
+struct GpuCpuStream { int device, number; std::deque<GpuCpuItem> items; uint64_t entered, left; };
 
-/* Work, or where it is empty a mark of an event. */
-struct Item { std::function<void()> work; gpuEvent_t event; uint64_t number; };
-struct GpuCpuStream { int device; std::deque<Item> items; uint64_t entered, left; };
-
-enum { NONSENSE = 0xa5 };
+enum { NONSENSE = 0xa5, NOT_READY = gpuErrorNotReady, BAD_DEVICE = 2, QUERIES = 8 };
 static GpuCpuStream first[GPU_CPU_DEVICES];                   /* of each device: the stream NULL */
 static std::vector<gpuStream_t> streams;
-static thread_local int device;
-static std::recursive_mutex everything;               /* ranks are threads; one of them at a time is here */
-#define ALONE const std::lock_guard<std::recursive_mutex> alone_(everything)
+static thread_local int device, depth;
+static std::mutex everything;                         /* ranks are threads; one of them at a time is here */
+static std::condition_variable changed;
+static uint64_t    moves, seen;                        /* items that ran or came, since the start; of which sleepers know */
+static int         devices = 1, members, opened_streams;
+static int         sleeping;                           /* threads, since the last move */
+static unsigned    deadlock_seconds = 60;
 static GpuCpuPace  pace = GPU_CPU_LATE;                /* unless a test or GPU_CPU_PACE=once|late|drawn:SEED says otherwise */
 static uint64_t    drawn;
 
 extern "C" void gpu_cpu_pace(GpuCpuPace wanted, unsigned seed) { pace = wanted, drawn = seed; }
+extern "C" void gpu_cpu_devices(int count)                     { devices = count; }
+extern "C" void gpu_cpu_deadlock(unsigned seconds)             { deadlock_seconds = seconds; }
+
+/* Before the lock is given to another thread. */
+static void leave(void)
+{
+    gpu_cpu_reach(GPU_CPU_NOWHERE);
+    if (moves != seen) changed.notify_all();
+    seen = moves;
+}
+
+GpuCpuAlone::GpuCpuAlone()  { if (depth++ == 0) everything.lock(); }
+GpuCpuAlone::~GpuCpuAlone()
+{
+    if (--depth > 0) return;
+    leave();
+    everything.unlock();
+}
+bool gpu_cpu_within(void) { return depth > 0; }
+#define ALONE const GpuCpuAlone alone_
 
 static const bool asked = [] {
     const char *words = getenv("GPU_CPU_PACE");
@@ -44,25 +75,46 @@ static unsigned draw(unsigned below)
     return (unsigned)(drawn >> 33) % below;
 }
 
-static void die(const char *words)
+void gpu_cpu_die(const char *format, ...)
 {
+    va_list list;
+    va_start(list, format);
     fflush(stdout);
-    fprintf(stderr, "gpu shim: %s\n", words);
+    fprintf(stderr, "gpu shim: ");
+    vfprintf(stderr, format, list);
+    fputc('\n', stderr);
+    va_end(list);
     _exit(3);
 }
 
 /* ---- progress ---- */
 
-static void run_one(gpuStream_t s)
+void gpu_cpu_moved(void)
 {
-    Item item = std::move(s->items.front());
+    moves++;
+    sleeping = 0;
+}
+
+void gpu_cpu_member(int more)
+{
+    ALONE;
+    members += more;
+    gpu_cpu_moved();
+}
+
+/* False: there is none, or it has to wait. */
+static bool run_head(gpuStream_t s)
+{
+    if (s->items.empty() || (s->items.front().ready && !s->items.front().ready())) return false;
+    GpuCpuItem item = std::move(s->items.front());
     s->items.pop_front();
     s->left++;
-    if (item.event && item.event->done < item.number) item.event->done = item.number;
-    if (item.event) return;
-    gpu_cpu_reach(s->device, true);
-    item.work();
-    gpu_cpu_reach(s->device, false);
+    if (item.work) {
+        gpu_cpu_reach(s->device);
+        item.work();
+    }
+    gpu_cpu_moved();
+    return true;
 }
 
 static gpuStream_t stream_of(gpuStream_t s)
@@ -70,6 +122,7 @@ static gpuStream_t stream_of(gpuStream_t s)
     if (!s) s = &first[device], s->device = device;
     for (gpuStream_t known : streams)
         if (known == s) return s;
+    s->number = opened_streams++;
     streams.push_back(s);
     return s;
 }
@@ -77,67 +130,116 @@ static gpuStream_t stream_of(gpuStream_t s)
 static bool run_any(void)
 {
     if (streams.empty()) return false;
-    size_t start = draw((unsigned)streams.size());
-    for (size_t i = 0; i < streams.size(); i++) {
-        gpuStream_t s = streams[(start + i) % streams.size()];
-        if (s->items.empty()) continue;
-        run_one(s);
-        return true;
-    }
+    const size_t start = draw((unsigned)streams.size());
+    for (size_t i = 0; i < streams.size(); i++)
+        if (run_head(streams[(start + i) % streams.size()])) return true;
     return false;
 }
 
-/* Runs a stream's items up to the number `until`. */
-static void run_until(gpuStream_t s, uint64_t until)
+static void deadlock(void)
 {
-    gpu_cpu_reach(s->device, true);                   /* once for all of them, since it takes long */
-    while (s->left < until) {
-        if (pace == GPU_CPU_DRAWN && draw(2) && run_any()) continue;
-        if (s->items.empty()) die("a stream waits for what was never put on it");
-        run_one(s);
-    }
-    gpu_cpu_reach(s->device, false);
+    std::string words;
+    for (gpuStream_t s : streams)
+        if (!s->items.empty())
+            words += "; stream " + std::to_string(s->number) + " of device " + std::to_string(s->device) + " waits for " +
+                     (s->items.front().explain ? s->items.front().explain() : std::string("its turn"));
+    gpu_cpu_die("deadlock%s", words.c_str());
 }
 
-static void put(gpuStream_t s, Item item)
+/* Nothing can run. */
+static void sleep_for_others(void)
 {
+    const uint64_t before = moves;
+    sleeping++;
+    if (members > 0 && sleeping >= members) deadlock();
+    leave();
+    std::unique_lock<std::mutex> lock(everything, std::adopt_lock);
+    const bool came = changed.wait_for(lock, std::chrono::seconds(deadlock_seconds), [&] { return moves != before; });
+    lock.release();
+    if (!came) deadlock();
+}
+
+/* Runs the stream's items, and others where they have to wait, until `done`. */
+template <typename Done> static void run_until(gpuStream_t s, Done done)
+{
+    while (!done()) {
+        if (pace == GPU_CPU_DRAWN && draw(2) && run_any()) continue;
+        if (s->items.empty()) gpu_cpu_die("a stream waits for what was never put on it");
+        if (!run_head(s) && !run_any()) sleep_for_others();
+    }
+}
+
+static void run_whole(gpuStream_t s)
+{
+    const uint64_t until = s->entered;
+    run_until(s, [=] { return s->left >= until; });
+}
+
+void gpu_cpu_put_item(gpuStream_t s, GpuCpuItem item)
+{
+    ALONE;
     s = stream_of(s);
     s->items.push_back(std::move(item));
     s->entered++;
-    if (pace == GPU_CPU_AT_ONCE) run_until(s, s->entered);
+    gpu_cpu_moved();
+    if (pace == GPU_CPU_AT_ONCE)
+        while (run_any()) {}
     if (pace == GPU_CPU_DRAWN)
         while (draw(3) && run_any()) {}
-}
-
-static void run_all(void)
-{
-    for (size_t i = 0; i < streams.size(); i++)
-        if (streams[i]->device == device) run_until(streams[i], streams[i]->entered);
 }
 
 void gpu_cpu_enqueue(gpuStream_t stream, std::function<void()> work)
 {
     ALONE;
-    put(stream, Item{ std::move(work), nullptr, 0 });
+    stream = stream_of(stream);
+    if (stream->device != device)
+        gpu_cpu_die("a kernel for a stream of device %d is launched while device %d is current", stream->device, device);
+    gpu_cpu_put_item(stream, GpuCpuItem{ std::move(work), {}, {} });
 }
 
-/* ---- streams and events ---- */
+extern "C" void gpu_cpu_hang(gpuStream_t stream)
+{
+    gpu_cpu_put_item(stream, GpuCpuItem{ {}, [] { return false; }, [] { return std::string("a kernel that does not end"); } });
+}
+
+int gpu_cpu_device_of(gpuStream_t stream) { return stream ? stream->device : device; }
+
+/* A query makes nothing run, but while the host asks again and again time passes. */
+static int queried(bool done)
+{
+    static int asked;
+    static uint64_t before;
+    static std::chrono::steady_clock::time_point since;
+    const auto now = std::chrono::steady_clock::now();
+    if (done) return 0;
+    if (moves != before) before = moves, since = now;
+    if (now - since > std::chrono::seconds(deadlock_seconds)) deadlock();
+    if (pace == GPU_CPU_DRAWN ? draw(2) : ++asked % QUERIES == 0) run_any();
+    return NOT_READY;
+}
+
+/* ---- devices and streams ---- */
 
 int gpuSetDevice(int number)
 {
-    if (number != 0) return 1;                        /* there is one */
+    if (number < 0 || number >= devices) return BAD_DEVICE;
     device = number;
     return 0;
 }
 
 int gpu_cpu_device(void)             { return device; }
-int gpuGetDeviceCount(int *count)    { *count = 1; return 0; }
-std::recursive_mutex &gpu_cpu_lock(void) { return everything; }
+int gpuGetDeviceCount(int *count)    { *count = devices; return 0; }
+
+int gpuDeviceGetPCIBusId(char *name, int bytes, int number)
+{
+    snprintf(name, (size_t)bytes, "0000:%02x:00.0", number);
+    return number < 0 || number >= devices ? BAD_DEVICE : 0;
+}
 
 int gpuStreamCreate(gpuStream_t *stream, unsigned)
 {
     ALONE;
-    *stream = new GpuCpuStream{ device, {}, 0, 0 };
+    *stream = new GpuCpuStream{ device, opened_streams++, {}, 0, 0 };
     streams.push_back(*stream);
     return 0;
 }
@@ -145,32 +247,40 @@ int gpuStreamCreate(gpuStream_t *stream, unsigned)
 int gpuStreamSynchronize(gpuStream_t stream)
 {
     ALONE;
-    stream = stream_of(stream);
-    run_until(stream, stream->entered);
+    run_whole(stream_of(stream));
     return 0;
+}
+
+int gpuStreamQuery(gpuStream_t stream)
+{
+    ALONE;
+    return queried(stream_of(stream)->items.empty());
 }
 
 int gpuStreamDestroy(gpuStream_t stream)
 {
     ALONE;
-    run_until(stream, stream->entered);
+    run_whole(stream);
     for (size_t i = 0; i < streams.size(); i++)
         if (streams[i] == stream) streams.erase(streams.begin() + (ptrdiff_t)i--);
     delete stream;
     return 0;
 }
 
+/* ---- events ---- */
+
 int gpuEventCreate(gpuEvent_t *event)
 {
     ALONE;
-    *event = new GpuCpuEvent{ 0, 0, nullptr };
+    *event = new GpuCpuEvent{ std::make_shared<Marks>() };
     return 0;
 }
+
+int gpuEventCreateUntimed(gpuEvent_t *event) { return gpuEventCreate(event); }
 
 int gpuEventDestroy(gpuEvent_t event)
 {
     ALONE;
-    run_all();                              /* marks of it may still be in queues */
     delete event;
     return 0;
 }
@@ -178,15 +288,37 @@ int gpuEventDestroy(gpuEvent_t event)
 int gpuEventRecord(gpuEvent_t event, gpuStream_t stream)
 {
     ALONE;
-    event->stream = stream_of(stream);
-    put(stream, Item{ {}, event, ++event->recorded });
+    const std::shared_ptr<Marks> marks = event->marks;
+    const uint64_t number = ++marks->recorded;
+    marks->stream = stream = stream_of(stream);
+    gpu_cpu_put_item(stream, GpuCpuItem{ [=] { if (marks->done < number) marks->done = number; }, {}, {} });
     return 0;
+}
+
+/* What was recorded at the call is waited for; an event that never was is none. */
+int gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned)
+{
+    ALONE;
+    const std::shared_ptr<Marks> marks = event->marks;
+    const uint64_t number = marks->recorded;
+    const int from = marks->stream ? marks->stream->number : -1;
+    gpu_cpu_put_item(stream, GpuCpuItem{ {}, [=] { return marks->done >= number; },
+                                         [=] { return "an event of stream " + std::to_string(from); } });
+    return 0;
+}
+
+int gpuEventQuery(gpuEvent_t event)
+{
+    ALONE;
+    return queried(event->marks->done >= event->marks->recorded);
 }
 
 int gpuEventSynchronize(gpuEvent_t event)
 {
     ALONE;
-    while (event->done < event->recorded) run_until(event->stream, event->stream->left + 1);
+    const std::shared_ptr<Marks> marks = event->marks;
+    const uint64_t number = marks->recorded;
+    if (number) run_until(marks->stream, [=] { return marks->done >= number; });
     return 0;
 }
 
@@ -195,34 +327,62 @@ int gpuEventElapsedTime(float *milliseconds, gpuEvent_t from, gpuEvent_t to)
 {
     ALONE;
     static float elapsed = 1;
-    if (!from->done || from->done != from->recorded || to->done != to->recorded) return 1;
+    if (!from->marks->done || from->marks->done != from->marks->recorded || to->marks->done != to->marks->recorded) return 1;
     *milliseconds = elapsed *= 0.999f;
     return 0;
 }
 
 /* ---- copies ---- */
 
+static void check_reach(gpuStream_t stream, const void *memory)
+{
+    if (gpu_cpu_is_device(memory) && gpu_cpu_holder(memory) != gpu_cpu_device_of(stream))
+        gpu_cpu_die("a copy of device %d touches memory of device %d", gpu_cpu_device_of(stream), gpu_cpu_holder(memory));
+}
+
 int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int, gpuStream_t stream)
 {
     ALONE;
     const bool out = gpu_cpu_is_device(from), in = gpu_cpu_is_device(to);
     if (!bytes) return 0;
+    check_reach(stream, to);
+    check_reach(stream, from);
     if (!in && !gpu_cpu_is_pinned(to)) memset(to, NONSENSE, bytes);
     if (out || gpu_cpu_is_pinned(from)) {
-        put(stream, Item{ [=] { memcpy(to, from, bytes); }, nullptr, 0 });
+        gpu_cpu_put_item(stream, GpuCpuItem{ [=] { memcpy(to, from, bytes); }, {}, {} });
         return 0;
     }
     std::vector<char> kept((const char *)from, (const char *)from + bytes);
-    put(stream, Item{ [to, kept = std::move(kept)] { memcpy(to, kept.data(), kept.size()); }, nullptr, 0 });
+    gpu_cpu_put_item(stream, GpuCpuItem{ [to, kept = std::move(kept)] { memcpy(to, kept.data(), kept.size()); }, {}, {} });
     return 0;
 }
 
 int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t stream)
 {
     ALONE;
-    put(stream, Item{ [=] { memset(memory, byte, bytes); }, nullptr, 0 });
+    check_reach(stream, memory);
+    gpu_cpu_put_item(stream, GpuCpuItem{ [=] { memset(memory, byte, bytes); }, {}, {} });
     return 0;
 }
 
-/* Freeing waits for the device. */
-void gpu_cpu_settle(void) { run_all(); }
+int gpuMallocAsync(void **memory, size_t bytes, gpuStream_t) { return gpuMalloc(memory, bytes); }
+
+/* The memory is freed when the stream comes to it, and nothing waits. */
+int gpuFreeAsync(void *memory, gpuStream_t stream)
+{
+    ALONE;
+    check_reach(stream, memory);
+    gpu_cpu_put_item(stream, GpuCpuItem{ [=] { gpu_cpu_release(memory); }, {}, {} });
+    return 0;
+}
+
+/* Freeing waits for what the device has so far. */
+void gpu_cpu_settle(int number)
+{
+    const std::vector<gpuStream_t> all = streams;
+    std::vector<uint64_t> until;
+    for (gpuStream_t s : all) until.push_back(s->device == number ? s->entered : 0);
+    for (size_t i = 0; i < all.size(); i++)
+        if (std::find(streams.begin(), streams.end(), all[i]) != streams.end())      /* destroyed while others ran */
+            run_until(all[i], [&] { return all[i]->left >= until[i]; });
+}

@@ -1,0 +1,20 @@
+#ifndef SHIM_STREAMS_H
+#define SHIM_STREAMS_H
+/* What the files of the shim share beyond the runtime's functions. */
+#include "tensor/cuda/gpu.h"
+#include <memory>
+#include <string>
+
+/* One item of a stream. ready: true when it may run (work), asked again whenever something has moved; empty: always. explain: what
+ * it waits for. */
+struct GpuCpuItem {
+    std::function<void()> work;
+    std::function<bool()> ready;
+    std::function<std::string()> explain;
+};
+void gpu_cpu_put_item(gpuStream_t stream, GpuCpuItem item);
+void gpu_cpu_moved(void);                              /* something may be ready that was not */
+void gpu_cpu_member(int more);                         /* threads that will use streams: where all sleep, it is a deadlock */
+int  gpu_cpu_device_of(gpuStream_t stream);
+void gpu_cpu_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+#endif
