@@ -47,7 +47,8 @@ template <typename T, int N> __device__ __forceinline__ void load_param(float (&
     if constexpr (N == 4 && sizeof(T) == 2) {
         const uint64_t four = *(const uint64_t *)param;
         const uint32_t low = (uint32_t)four, high = (uint32_t)(four >> 32);
-        w[0] = first_of<T>(low), w[1] = second_of<T>(low), w[2] = first_of<T>(high), w[3] = second_of<T>(high);
+        w[0] = first_of<T>(low), w[1] = second_of<T>(low);
+        w[2] = first_of<T>(high), w[3] = second_of<T>(high);
     } else {
         load(w, param);
     }

@@ -61,7 +61,7 @@ GpuCpuAlone::~GpuCpuAlone()
 bool gpu_cpu_within(void) { return depth > 0; }
 #define ALONE const GpuCpuAlone alone_
 
-static const bool asked = [] {
+static const bool environment_read = [] {
     const char *words = getenv("GPU_CPU_PACE");
     unsigned seed = 0;
     if (words && strcmp(words, "once") == 0) gpu_cpu_pace(GPU_CPU_AT_ONCE, 0);

@@ -260,7 +260,8 @@ flash_backward_queries_kernel(AttentionBackward a, const StepState *step_state)
 }
 
 /* ---- launches ---- */
-template <typename T, int D, int MS, int N, bool EXTRAS> static void launch_keys(Queue *q, const AttentionBackward *a)
+template <typename T, int D, int MS, int N, bool EXTRAS>
+static void launch_keys(Queue *q, const AttentionBackward *a)
 {
     const size_t bytes = (size_t)(2 * 64 * MS + 4 * N) * FLASH_ROW<D> * sizeof(T);
     const auto   backward_keys = flash_backward_keys_kernel<T, D, MS, N, EXTRAS>;
@@ -268,7 +269,8 @@ template <typename T, int D, int MS, int N, bool EXTRAS> static void launch_keys
     GPU_LAUNCH_SHARED(backward_keys, grid, FLASH_THREADS, bytes, gpu_stream_of(q), *a, q->step_state);
 }
 
-template <typename T, int D, int MS, int N, bool EXTRAS> static void launch_queries(Queue *q, const AttentionBackward *a)
+template <typename T, int D, int MS, int N, bool EXTRAS>
+static void launch_queries(Queue *q, const AttentionBackward *a)
 {
     const size_t bytes = (size_t)(2 * 64 * MS + 4 * N) * FLASH_ROW<D> * sizeof(T);
     const auto   backward_queries = flash_backward_queries_kernel<T, D, MS, N, EXTRAS>;

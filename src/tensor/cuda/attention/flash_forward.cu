@@ -136,7 +136,8 @@ flash_forward_kernel(AttentionForward a, const StepState *step_state)
     write_rows<T, D, MS>(a, b, s0, row, h, o, most, sum, scale);
 }
 
-template <typename T, int D, int MS, int N, bool EXTRAS> static void launch_forward(Queue *q, const AttentionForward *a)
+template <typename T, int D, int MS, int N, bool EXTRAS>
+static void launch_forward(Queue *q, const AttentionForward *a)
 {
     const size_t bytes = (size_t)(64 * MS + 4 * N) * FLASH_ROW<D> * sizeof(T);
     const auto   flash_forward = flash_forward_kernel<T, D, MS, N, EXTRAS>;
