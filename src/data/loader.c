@@ -90,60 +90,84 @@ static int64_t part_first(const LoaderConfig *config, int64_t rank, int64_t s, i
     return which == 0 ? rank * (s / 2) : config->sequence - (rank + 1) * (s - s / 2);
 }
 
-static Tensor ahead_new(const LoaderConfig *config, Arena *host, Dtype dtype, int64_t T)
+/* Cuts the tensors of a batch from one piece of memory, or counts its bytes; base NULL: no memory. */
+typedef struct { char *base; size_t used; } Cut;
+
+static Tensor cut_new(Cut *cut, Dtype dtype, int64_t rows, int64_t columns, int64_t pairs)
 {
-    return config->ahead > 0 ? tensor_new(host, "batch", dtype, config->ahead, T) : tensor_none();
+    const int64_t dim[] = { rows, columns, pairs };
+    Tensor x = tensor_at(cut->base ? cut->base + cut->used : NULL, dtype, dim, 3);
+    cut->used += (tensor_bytes(x) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+    return x;
+}
+
+static Tensor ahead_new(Cut *cut, const LoaderConfig *config, Dtype dtype, int64_t T)
+{
+    return config->ahead > 0 ? cut_new(cut, dtype, config->ahead, T, 1) : tensor_none();
+}
+
+static void batch_cut(Batch *batch, const LoaderConfig *config, Cut *cut)
+{
+    int64_t b = config->micro, s = config->sequence / config->cp, T = b * s, u = group_ranks(config);
+    batch->token_i         = cut_new(cut, I32, T, 1, 1);
+    batch->target_i        = cut_new(cut, I32, T, 1, 1);
+    batch->loss_weight_T   = cut_new(cut, config->loss_weight, T, 1, 1);
+    batch->position_i      = cut_new(cut, I32, T, 1, 1);
+    batch->dropout_index_i = cut_new(cut, I32, T, 1, 1);
+    batch->sample_i        = cut_new(cut, I32, b, 1, 1);
+    batch->key_range_i     = config->reset_attention ? cut_new(cut, I32, b, u * s, 2) : tensor_none();
+    batch->ahead_token_i   = ahead_new(cut, config, I32, T);              /* last: see batch_copy */
+    batch->ahead_target_i  = ahead_new(cut, config, I32, T);
+    batch->ahead_weight    = ahead_new(cut, config, config->loss_weight, T);
 }
 
 /* `seen` is that of causal attention, or all keys until a batch is filled. */
 Batch loader_batch_new(const LoaderConfig *config, Arena *host)
 {
-    int64_t b = config->micro, s = config->sequence / config->cp, T = b * s;
-    int64_t u = group_ranks(config), group = config->cp_rank / u, late = part_first(config, group, u * s, 1);
+    int64_t s = config->sequence / config->cp, u = group_ranks(config), group = config->cp_rank / u;
+    int64_t late = part_first(config, group, u * s, 1);
     KeyBounds all = { 0, config->sequence };
-    Batch batch = {
-        .token_i         = tensor_new(host, "batch", I32, T),
-        .target_i        = tensor_new(host, "batch", I32, T),
-        .loss_weight_T   = tensor_new(host, "batch", config->loss_weight, T),
-        .position_i      = tensor_new(host, "batch", I32, T),
-        .dropout_index_i = tensor_new(host, "batch", I32, T),
-        .sample_i        = tensor_new(host, "batch", I32, b),
-        .key_range_i     = config->reset_attention ? tensor_new(host, "batch", I32, b, u * s, 2)
-                                                    : tensor_none(),
-        .ahead_token_i   = ahead_new(config, host, I32, T),
-        .ahead_target_i  = ahead_new(config, host, I32, T),
-        .ahead_weight    = ahead_new(config, host, config->loss_weight, T),
-        .causal          = { { 0, (group + 1) * (u * s / 2) }, { 0, late + u * s - u * s / 2 } },
-        .part            = { part_first(config, config->cp_rank, s, 0),
-                             part_first(config, config->cp_rank, s, 1) },
+    Batch batch = { 0 };
+    Cut   cut = { 0 };
+    batch_cut(&batch, config, &cut);
+    batch = (Batch){
+        .all    = tensor_new(host, "batch", U8, (int64_t)cut.used),
+        .causal = { { 0, (group + 1) * (u * s / 2) }, { 0, late + u * s - u * s / 2 } },
+        .part   = { part_first(config, config->cp_rank, s, 0), part_first(config, config->cp_rank, s, 1) },
     };
+    cut = (Cut){ .base = batch.all.data };
+    batch_cut(&batch, config, &cut);
     for (int which = 0; which < 2; which++)
         batch.seen[which] = config->reset_attention ? all : batch.causal[which];
     return batch;
 }
 
-static void tensor_copy(Queue *q, Tensor to, Tensor from)
-{
-    if (q) queue_write(q, to.data, from.data, tensor_bytes(from));
-    else if (tensor_bytes(from)) memcpy(to.data, from.data, tensor_bytes(from));
-}
-
+/* What lies ahead is last, so that without it a batch is the beginning of one with it. */
 void batch_copy(Queue *q, Batch *to, const Batch *from)
 {
-    tensor_copy(q, to->token_i,         from->token_i);
-    tensor_copy(q, to->target_i,        from->target_i);
-    tensor_copy(q, to->loss_weight_T,   from->loss_weight_T);
-    tensor_copy(q, to->position_i,      from->position_i);
-    tensor_copy(q, to->dropout_index_i, from->dropout_index_i);
-    tensor_copy(q, to->sample_i,        from->sample_i);
-    if (from->key_range_i.data) tensor_copy(q, to->key_range_i, from->key_range_i);
-    if (from->ahead_token_i.data && to->ahead_token_i.data) {
-        tensor_copy(q, to->ahead_token_i,  from->ahead_token_i);
-        tensor_copy(q, to->ahead_target_i, from->ahead_target_i);
-        tensor_copy(q, to->ahead_weight,   from->ahead_weight);
-    }
+    size_t room = tensor_bytes(to->all), bytes = tensor_bytes(from->all);
+    if (room < bytes) bytes = room;
+    if (q) queue_write(q, to->all.data, from->all.data, bytes);
+    else   memcpy(to->all.data, from->all.data, bytes);
     memcpy(to->seen, from->seen, sizeof to->seen);
 }
+
+void host_batch_copy(Queue *q, Batch *to, HostBatch *from)
+{
+    batch_copy(q, to, &from->batch);
+    if (!q) return;
+    if (!from->copied.device) queue_event_open(&from->copied, q);
+    queue_event_record(&from->copied, q);
+    from->leaving = from->copied.device != NULL;
+}
+
+void host_batch_free(HostBatch *b)
+{
+    if (b->leaving) queue_event_wait(&b->copied);
+    b->leaving = false;
+}
+
+void host_batch_close(HostBatch *b) { queue_event_close(&b->copied); }
 
 void batch_bound_keys(Batch *batch)
 {

@@ -23,6 +23,7 @@
 typedef struct { int64_t first, end; } KeyBounds;
 
 typedef struct {
+    Tensor all;                      /* [bytes] U8: the memory of the tensors below, so that one copy takes all */
     Tensor token_i, target_i;        /* [T] I32 */
     Tensor loss_weight_T;            /* [T]: 1 if the prediction counts, 0 if not */
     /* [T] I32: for RoPE or learned positions; may restart after an end of document. */
@@ -90,8 +91,15 @@ static inline Tensor batch_ahead(Tensor x_NT, int64_t k)
 {
     return tensor_flat(x_NT, (k - 1) * x_NT.dim[1], x_NT.dim[1]);
 }
-/* Copies a batch in host memory to another, in the memory of the queue's device; q NULL: in host memory. */
+/* Copies a batch in host memory to another of the same sizes, in the memory of the queue's device; q NULL: in
+ * host memory. One of both may be without `ahead`. */
 void   batch_copy(Queue *q, Batch *to, const Batch *from);
+/* A batch in pinned memory, which the queue reads when it comes to the copy. host_batch_free waits until the
+ * last copy is done, so that the batch may be filled again. */
+typedef struct { Batch batch; QueueEvent copied; bool leaving; } HostBatch;
+void   host_batch_copy (Queue *q, Batch *to, HostBatch *from);
+void   host_batch_free (HostBatch *b);
+void   host_batch_close(HostBatch *b);
 /* Sets `seen` from key_range_i, where it is present; whoever fills a batch calls it. */
 void   batch_bound_keys(Batch *batch);
 /* Fills micro-batch m of the step that begins at sample `first`: samples [first + (m dp + dp_rank) micro, +

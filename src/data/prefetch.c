@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include "base/ordered_pipeline.h"
 
-/* Double buffering: one is copied while the other is filled. */
+/* Double buffering: one is copied while the other is filled. A device may copy it later than it is taken, so
+ * the caller has it until the next one is taken (ordered_pipeline_next releases it). */
 enum { BUFFERS = 2 };
 
-typedef struct { Batch batch; Failure failure; } PrefetchBuffer;
+typedef struct { HostBatch host; Failure failure; } PrefetchBuffer;
 /* first: of the step; i: index in its order */
 typedef struct { int64_t first; int i; const StepOrder *order; } BatchPosition;
 
@@ -21,6 +22,7 @@ struct Prefetch {
     BatchPosition    fill;
     BatchPosition    take;                      /* the next to take */
     bool             running;                   /* else nothing is filled, and any position may be next */
+    PrefetchBuffer  *taken;                     /* the last one taken: a queue may not have copied it yet */
 };
 
 /* A step has few sizes over a run, so that they are looked through. */
@@ -48,7 +50,7 @@ static bool buffer_fill(void *context, int slot, int64_t *weight)
     PrefetchBuffer *b = &p->buffer[slot];
     (void)weight;
     b->failure.status = OK;
-    failure_keep(&b->failure, loader_fill(p->setup.loader, &b->batch, p->fill.first,
+    failure_keep(&b->failure, loader_fill(p->setup.loader, &b->host.batch, p->fill.first,
                                           p->fill.order->micro[p->fill.i], p->setup.vocabulary));
     p->fill = position_next(p, p->fill);
     return true;
@@ -60,7 +62,7 @@ Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
     if (!p) return fail(NO_MEMORY, "no memory to read batches ahead");
     p->setup = *setup;
     for (int i = 0; i < BUFFERS; i++)
-        p->buffer[i].batch = loader_batch_new(&setup->loader->config, setup->host);
+        p->buffer[i].host.batch = loader_batch_new(&setup->loader->config, setup->host);
     if (setup->host->dry) return OK;
     OrderedPipelinePlan plan = { .what = "reading batches ahead", .slots = BUFFERS, .reader = true,
                                  .paused = true, .context = p, .fill = buffer_fill };
@@ -76,6 +78,8 @@ Status prefetch_open(Prefetch **prefetch, const PrefetchSetup *setup)
 Status prefetch_take(Prefetch *p, Queue *q, Batch *batch, int64_t first, int i)
 {
     CHECK(p->pipeline, "micro-batch %d is taken of a dry prefetch", i);
+    if (p->taken) host_batch_free(&p->taken->host);
+    p->taken = NULL;
     if (!p->running || p->take.first != first || p->take.i != i) {
         ordered_pipeline_pause(p->pipeline);
         p->fill = p->take = position_of(p, first, i);
@@ -83,10 +87,11 @@ Status prefetch_take(Prefetch *p, Queue *q, Batch *batch, int64_t first, int i)
         p->running = true;
         ordered_pipeline_resume(p->pipeline);
     }
-    const PrefetchBuffer *b = &p->buffer[ordered_pipeline_next(p->pipeline)];
+    PrefetchBuffer *b = &p->buffer[ordered_pipeline_next(p->pipeline)];
     Status status = failure_report(&b->failure);
-    if (status == OK) batch_copy(q, batch, &b->batch);
-    ordered_pipeline_release(p->pipeline);
+    if (status == OK) host_batch_copy(q, batch, &b->host);
+    if (b->host.leaving) p->taken = b;
+    else ordered_pipeline_release(p->pipeline);
     p->take = position_next(p, p->take);
     return status;
 }
@@ -100,5 +105,6 @@ void prefetch_close(Prefetch *p)
 {
     if (!p) return;
     ordered_pipeline_close(p->pipeline);
+    for (int i = 0; i < BUFFERS; i++) host_batch_close(&p->buffer[i].host);
     free(p);
 }

@@ -2,8 +2,8 @@
 #define DATA_PREFETCH_H
 /* Fills batches on a thread of its own while the step runs. It fills what loader_fill gives, in the order
  * in which a step takes its micro-batches; if another batch is requested than the next one, it restarts
- * there. Its two buffers, of a micro-batch each, are on the host arena, and after prefetch_open it allocates
- * nothing.
+ * there. Its two buffers, of a micro-batch each, are on the host arena, which is pinned where a
+ * device copies from it, and after the first steps it allocates nothing.
  *
  *     Prefetch *p;
  *     TRY(prefetch_open(&p, &(PrefetchSetup){ &loader, batch_sizes, order, orders, vocabulary, host }));

@@ -103,6 +103,11 @@ bool queue_event_passed(const QueueEvent *event)
     return !event->device || cuda_event_passed(event->device);
 }
 
+void queue_event_wait(const QueueEvent *event)
+{
+    if (event->device) cuda_event_wait(event->device);
+}
+
 void queue_follow(Queue *q, const QueueEvent *event)
 {
     if (q->device && event->device) cuda_queue_follow(q, event->device);
@@ -121,9 +126,14 @@ void queue_state_write(Queue *q)
     if (q->device) queue_write(q, q->step_state, q->host_state, sizeof *q->step_state);
 }
 
+void queue_state_read_begin(Queue *q)
+{
+    if (q->device) queue_read_begin(q, q->pinned_state, q->step_state, sizeof *q->step_state);
+}
+
 void queue_state_read(Queue *q)
 {
-    if (q->device) queue_read(q, q->host_state, q->step_state, sizeof *q->step_state);
+    if (q->device) *q->host_state = *q->pinned_state;
 }
 
 const char *queue_lacks(const Queue *q)

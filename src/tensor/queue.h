@@ -25,8 +25,10 @@ typedef struct Queue {
     int      threads;                  /* of the team; in a dry run, of the run that is measured */
     StepState    *step_state;          /* what ops read: in the memory of the device */
     StepState    *host_state;          /* the caller's; on a CPU the same */
+    StepState    *pinned_state;        /* where it arrives from the device; owned; NULL on a CPU */
     void         *device;              /* of the back end: a stream (tensor/cuda/stream.h); NULL on a CPU */
     const ArenaMemory *memory;         /* where arenas of its tensors are opened; NULL: in host memory */
+    const ArenaMemory *pinned;         /* and arenas of the host from which it copies; NULL: anywhere */
     /* Where ops take the memory that they need while they run; not owned. NULL where no op needs any. */
     Arena   *workspace;
     void    *op_workspace;             /* of the running op, pushed on `workspace`; NULL in a dry run */
@@ -73,13 +75,16 @@ void   queue_event_open  (QueueEvent *event, const Queue *q);      /* for queues
 void   queue_event_close (QueueEvent *event);                      /* does not wait */
 void   queue_event_record(QueueEvent *event, Queue *q);
 bool   queue_event_passed(const QueueEvent *event);   /* without waiting; any thread may ask */
+void   queue_event_wait  (const QueueEvent *event);   /* does not wait where it has passed already */
 void   queue_follow (Queue *q, const QueueEvent *event);
 bool   queue_passed (Queue *q);                   /* without waiting: all that it was given is done */
 void  *queue_stream (const Queue *q);             /* what libraries take: a cudaStream_t; NULL on a CPU */
 /* The address of the GPU with that number, which no other one of the host has. BAD_OPTION: there is none. */
 Status queue_device_address(char *address, int bytes, int number);
-/* The step's state to the device, before a step, and back after it. */
+/* The step's state to the device, before a step, and back after it: what read_begin has asked for is in
+ * host_state after queue_wait and queue_state_read. */
 void   queue_state_write(Queue *q);
+void   queue_state_read_begin(Queue *q);
 void   queue_state_read (Queue *q);
 /* The name of an op that the queue has counted and for which the back end of its runs has no kernel, e.g. in
  * a dry run on "dry-cuda"; NULL: there is none. */

@@ -75,7 +75,6 @@ static bool expired(const Trainer *t)
 
 static void write_own(Trainer *t, int64_t place, double value)
 {
-    queue_wait(&t->queue);
     queue_write(&t->queue, own_sum(t, place).data, &value, sizeof value);
 }
 
@@ -107,21 +106,29 @@ static void join_square_weights(Trainer *t)
     total_over_ranks(t, place, 1);                                            /* <-> tp, dp+cp, pp */
 }
 
-/* What the report has of the totals beyond loss and norm. The host may read after queue_wait. */
+/* The numbers of a step or an evaluation, in one wait for the device. */
+static void read_numbers(Trainer *t)
+{
+    if (t->numbers.data)
+        queue_read_begin(&t->queue, t->on_host.data, t->numbers.data, tensor_bytes(t->numbers));
+    queue_wait(&t->queue);
+}
+
+/* As read_numbers has found it. `part` is one of numbers. */
+static const double *on_host(const Trainer *t, Tensor part)
+{
+    return (const double *)t->on_host.data + ((const double *)part.data - (const double *)t->numbers.data);
+}
+
+/* What the report has of the totals beyond loss and norm. */
 static void report_sums(Trainer *t, StepReport *r)
 {
     const TrainConfig *config = t->config;
-    double sum[SUMS_MOST];
+    const double *sum = on_host(t, t->sums_S), *own = on_host(t, loss_sums(t));
     int64_t mtp = trainer_mtp_sums(config);
-    queue_read(&t->queue, sum, t->sums_S.data, tensor_bytes(t->sums_S));
     for (int64_t k = 0; k < config->model.mtp; k++) r->mtp[k] = sum[mtp + 2 * k] / sum[mtp + 2 * k + 1];
     t->flagged  = sum[trainer_flagged_sum(config)] > 0;
-    r->own_loss = NAN;
-    if (config->logs.history) {
-        double own[2];
-        queue_read(&t->queue, own, loss_sums(t).data, sizeof own);
-        r->own_loss = own[1] > 0 ? own[0] / own[1] : NAN;
-    }
+    r->own_loss = config->logs.history && own[1] > 0 ? own[0] / own[1] : NAN;
     r->zeros       = config->count_zeros ? (double)model_parameters(&config->model) - sum[STEP_SUMS] : -1;
     r->params_norm = config->params_norm ? sqrt(sum[trainer_joined_sums(config)]) : -1;
 }
@@ -234,7 +241,6 @@ static void on_estimate(void *context)
                                              tensor_flat(t->sums_S, SUM_TOKENS, 1));
 }
 
-/* queue_wait at the end: only then may the host read the sums. */
 static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
     t->step_state.step = t->step;
@@ -259,7 +265,9 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     trainer_moe_begin(t);
     pipeline_run(&t->pipeline, trainer_schedule(t), (PipelineCalls){ .context = t, .fill = fill_train,
         .reduce = on_reduce, .step = at_end });
-    queue_wait(&t->queue);
+    queue_state_read_begin(&t->queue);
+    read_numbers(t);
+    queue_state_read(&t->queue);
 }
 
 void trainer_estimate(Trainer *t)
@@ -274,13 +282,12 @@ void trainer_estimate(Trainer *t)
  * out. */
 static EstimateReport estimate(Trainer *t)
 {
-    double r[4];
     bool due = optimizer_estimates(t->config->optimizer) &&
                t->step_state.updates % t->config->settings.estimate_interval == 0 &&
                t->estimated != t->step_state.updates + 1;
     if (!due || comm_dry(t->world)) return (EstimateReport){ 0 };
     trainer_estimate(t);                                                      /* <-> all axes */
-    queue_read(&t->queue, r, t->report_4.data, sizeof r);
+    const double *r = on_host(t, t->report_4);
     if (r[3] == 0) t->estimated = t->step_state.updates + 1;
     bool unread = r[1] != r[1];                                     /* the run stops after this step */
     return (EstimateReport){ .left_out = r[3] != 0 && !unread, .spike = r[3] == SKIP_SPIKE, .loss = r[0],
@@ -350,9 +357,7 @@ StepReport trainer_step(Trainer *t)
     t->step++;
     t->samples += t->batch;
     if (!t->report_4.data) return (StepReport){ 0 };
-    double r[4];
-    queue_read(&t->queue, r, t->report_4.data, sizeof r);
-    queue_state_read(&t->queue);
+    const double *r = on_host(t, t->report_4);
     if (r[3] == 0) t->step_state.updates++, t->updated_samples += counted(t);
     if (r[3] == 0) t->average = average_next(&(double){ 0 }, t->average, t->step_state.lr);
     if (r[3] == 0) spike_add(&t->config->spike, &t->losses, r[0]);
@@ -405,10 +410,11 @@ static void fill_from_caller(void *context, Batch *batch, int micro)
 {
     Evaluation *e = context;
     Trainer *t = e->trainer;
-    Batch *host = t->queue.memory ? &t->host_batch : batch;
     if (e->dry) return;
-    e->fill(e->context, host, e->step, micro);
-    if (host != batch) batch_copy(&t->queue, batch, host);
+    if (!t->queue.memory) { e->fill(e->context, batch, e->step, micro); return; }
+    host_batch_free(&t->host_batch);
+    e->fill(e->context, &t->host_batch.batch, e->step, micro);
+    host_batch_copy(&t->queue, batch, &t->host_batch);
 }
 
 static const double LN_2 = 0.693147180559945309;
@@ -435,9 +441,9 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
         queue_write(&t->queue, own_sum(t, SUM_SQUARES).data, &t->evaluated_bytes, sizeof(double));
     join_sums(t);                                                             /* <-> tp, dp+cp, pp */
     trainer_parameters(t, false);                                             /* <-> shard */
-    queue_wait(&t->queue);
-    double sum[STEP_SUMS] = { 0 };
-    if (t->sums_S.data) queue_read(&t->queue, sum, t->sums_S.data, sizeof sum);
+    read_numbers(t);
+    static const double none[STEP_SUMS];
+    const double *sum = t->sums_S.data ? on_host(t, t->sums_S) : none;
     double loss = sum[SUM_LOSS], tokens = sum[SUM_TOKENS], bytes = sum[SUM_SQUARES];
     t->evaluated_bytes = 0;
     t->bits_per_byte   = bytes > 0 ? loss / LN_2 / bytes : 0;

@@ -65,7 +65,7 @@ MeshShape train_config_mesh(const TrainConfig *config)
 static Status open_arenas(Trainer *t, const ArenaSizes *sizes)
 {
     for (int i = 0; i < ARENAS; i++) {
-        const ArenaMemory *memory = i == ARENA_HOST ? NULL : t->queue.memory;
+        const ArenaMemory *memory = i == ARENA_HOST ? t->queue.pinned : t->queue.memory;
         if (!sizes) arena_dry(&t->arena[i], arena_names[i]);
         else TRY(arena_open_on(&t->arena[i], arena_names[i], sizes->bytes[i], memory, t->queue.team));
     }
@@ -345,9 +345,12 @@ static void sums_new(Trainer *t, Arena *persistent)
 {
     const TrainConfig *config = t->config;
     int64_t all = trainer_joined_sums(config) + (config->training && config->params_norm);
-    t->own_sums_S = tensor_new(persistent, "sums of the step", F64, all);
-    t->sums_S     = tensor_new(persistent, "sums of the step", F64, all);
-    t->report_4   = tensor_new(persistent, "sums of the step", F64, 4);
+    t->numbers    = tensor_new(persistent, "sums of the step", F64, 2 * all + 4);
+    t->own_sums_S = tensor_flat(t->numbers, 0, all);
+    t->sums_S     = tensor_flat(t->numbers, all, all);
+    t->report_4   = tensor_flat(t->numbers, 2 * all, 4);
+    t->on_host    = t->queue.backend->device
+                        ? tensor_new(&t->arena[ARENA_HOST], "sums of the step", F64, 2 * all + 4) : t->numbers;
     world_window_open(t, persistent);
 }
 
@@ -427,7 +430,7 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
     bool apart = trainer_evaluates_apart(t);
     int slots = train ? slots_of(t, train, t->micros) : 0, in_valid = slots_of(t, valid, t->valid_micros);
     if (!apart && in_valid > slots) slots = in_valid;
-    if (t->queue.backend->device) t->host_batch = loader_batch_new(&valid_batch, &t->arena[ARENA_HOST]);
+    if (t->queue.backend->device) t->host_batch.batch = loader_batch_new(&valid_batch, &t->arena[ARENA_HOST]);
     StageExecutorSetup setup = executor_setup(t, &batch, slots, sizes ? sizes->slot : 0);
     setup.defer = config->training && schedule_defers(config->schedule);
     if (apart) open_evaluation(t, &setup, in_valid, sizes);
@@ -492,6 +495,7 @@ void trainer_close(Trainer *t)
     free(t->train_schedule);
     schedule_free(&t->valid_schedule);
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
+    host_batch_close(&t->host_batch);
     datasets_close(&t->datasets);
     trainer_comms_close(t);
     if (t->host_queue.backend) queue_close(&t->host_queue);

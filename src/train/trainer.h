@@ -110,9 +110,10 @@ typedef struct Trainer {
     /* F64, persistent: this rank's sums of a step (SumPlace), and their totals over all ranks; the report of
      * clip_and_skip */
     Tensor  own_sums_S, sums_S, report_4;
+    Tensor  numbers, on_host;                        /* [all of them]; what the host has read of them */
     bool    flagged;                                 /* a rank had a flag in the last step, the same on all */
     /* on a device: where evaluations fill a batch before it is copied there */
-    Batch     host_batch;
+    HostBatch host_batch;
     Datasets  datasets;
     /* by data set (data/split.h); prefetch NULL: the run does not read it. order: that of its steps, with the
      * micro-batches behind it */
@@ -309,7 +310,7 @@ void    trainer_moe_init (Trainer *trainer);                        /* biases 0 
 void    trainer_moe_begin(Trainer *trainer);                        /* a step */
 /* Biases of the next step, and the step's summary. <-> tp+cp+dp, pp: all-reduce of counts */
 void    trainer_moe_end  (Trainer *trainer);
-MoeReport trainer_moe_report(const Trainer *trainer);               /* of the last step */
+MoeReport trainer_moe_report(Trainer *trainer);                     /* of the last step */
 /* The biases of a layer in a checkpoint: the logical tensor, and this rank's view of it, with count 0 where
  * it has none. */
 LogicalTensor trainer_moe_tensor(const Trainer *trainer, int64_t layer);

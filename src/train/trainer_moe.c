@@ -78,24 +78,20 @@ void trainer_moe_end(Trainer *t)
     comm_all_reduce(t->pp, &t->queue, t->moe_summary, scratch);                   /* <-> pp: all-reduce */
 }
 
-static double number_at(Tensor x, int64_t i)
+/* Means over layers, and over tokens. */
+MoeReport trainer_moe_report(Trainer *t)
 {
-    double value;
-    dtype_convert(&value, F64, (const char *)x.data + i * (int64_t)dtype_width(x.dtype), x.dtype, 1);
-    return value;
-}
-
-/* Means over layers, and over tokens. The host may read after queue_wait. */
-MoeReport trainer_moe_report(const Trainer *t)
-{
+    double read[1 + MOE_SUMS], number[1 + MOE_SUMS];
     const ModelConfig *model = &t->config->model;
     double tokens = (double)(t->batch * model->sequence), layers = 0;
     if (!has_experts(t) || !t->moe_summary.data) return (MoeReport){ 0 };
     for (int64_t l = 0; l < model_layers(model); l++) layers += model_layer_is_moe(model, l);
-    return (MoeReport){ .load = number_at(t->moe_summary, 0) / layers,
-        .dropped = number_at(t->moe_summary, 1 + MOE_DROPPED) / (layers * tokens * (double)model->moe.topk),
-        .balance = number_at(t->moe_summary, 1 + MOE_BALANCE) / (layers * tokens),
-        .z       = number_at(t->moe_summary, 1 + MOE_Z) / (layers * tokens) };
+    queue_read(&t->queue, read, t->moe_summary.data, tensor_bytes(t->moe_summary));
+    dtype_convert(number, F64, read, t->moe_summary.dtype, 1 + MOE_SUMS);
+    return (MoeReport){ .load = number[0] / layers,
+        .dropped = number[1 + MOE_DROPPED] / (layers * tokens * (double)model->moe.topk),
+        .balance = number[1 + MOE_BALANCE] / (layers * tokens),
+        .z       = number[1 + MOE_Z] / (layers * tokens) };
 }
 
 /* ---- in checkpoints ---- */

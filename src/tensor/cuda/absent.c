@@ -36,6 +36,7 @@ void *cuda_event_open(void)                    { return NULL; }
 void  cuda_event_close(void *event)            { (void)event; }
 void  cuda_event_record(void *event, Queue *q) { (void)event, (void)q; }
 bool  cuda_event_passed(void *event)           { (void)event; return true; }
+void  cuda_event_wait(void *event)             { (void)event; }
 void  cuda_queue_follow(Queue *q, void *event) { (void)q, (void)event; }
 void *cuda_queue_stream(const Queue *q)        { (void)q; return NULL; }
 void *cuda_host_alloc(size_t bytes) { (void)bytes; return NULL; }

@@ -25,6 +25,7 @@ void  *cuda_event_open  (void);
 void   cuda_event_close (void *event);
 void   cuda_event_record(void *event, Queue *q);
 bool   cuda_event_passed(void *event);
+void   cuda_event_wait  (void *event);
 void   cuda_queue_follow(Queue *q, void *event);
 void  *cuda_queue_stream(const Queue *q);
 Status cuda_address     (char *address, int bytes, int number);

@@ -10,6 +10,8 @@ void gpu_check(int error, const char *what)
 
 static void *memory_take(void *, size_t bytes)  { return gpu_alloc(bytes); }
 static void  memory_give(void *, void *memory)  { gpu_free(memory); }
+static void *pinned_take(void *, size_t bytes)  { return gpu_host_alloc(bytes); }
+static void  pinned_give(void *, void *memory)  { gpu_host_free(memory); }
 
 /* Devices are counted through again. */
 static Status device_find(int *device)
@@ -43,6 +45,9 @@ extern "C" Status gpu_stream_open(GpuStream *s, int device)
     s->memory.take  = memory_take;
     s->memory.give  = memory_give;
     s->memory.where = s->name;
+    s->pinned.take  = pinned_take;
+    s->pinned.give  = pinned_give;
+    s->pinned.where = "pinned memory of the host";
     return OK;
 }
 
@@ -92,6 +97,11 @@ extern "C" void gpu_event_record(void *event, GpuStream *s)
 extern "C" bool gpu_event_passed(void *event)
 {
     return passed(gpuEventQuery((gpuEvent_t)event), "a kernel or a message");
+}
+
+extern "C" void gpu_event_wait(void *event)
+{
+    gpu_check(gpuEventSynchronize((gpuEvent_t)event), "a kernel or a message");
 }
 
 extern "C" void gpu_stream_follow(GpuStream *s, void *event)

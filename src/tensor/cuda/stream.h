@@ -10,7 +10,7 @@ typedef struct {
     int         device;                /* its number */
     Products   *products;              /* owned */
     void       *event[2];              /* of timing.h; owned */
-    ArenaMemory memory;
+    ArenaMemory memory, pinned;        /* of the device; of the host */
     char        name[16];              /* "GPU 0" */
 } GpuStream;
 
@@ -29,6 +29,7 @@ void  *gpu_event_open  (void);                     /* on the current device; the
 void   gpu_event_close (void *event);
 void   gpu_event_record(void *event, GpuStream *s);
 bool   gpu_event_passed(void *event);              /* any thread may ask; true where nothing was recorded */
+void   gpu_event_wait  (void *event);
 void   gpu_stream_follow(GpuStream *s, void *event);
 /* The bus address of a device, "0000:17:00.0", which tells GPUs of a host apart whatever their numbers are.
  * BAD_OPTION: there is no GPU. */

@@ -43,8 +43,14 @@ static Status stream_open(Queue *q, int number)
     GpuStream *s = q->device;
     TRY(gpu_stream_open(s, number));
     Status status = products_open(&s->products, s);
-    if (status == OK && q->host_state && !(q->step_state = gpu_alloc(sizeof *q->step_state)))
+    if (status == OK && q->host_state) {
+        q->step_state   = gpu_alloc(sizeof *q->step_state);
+        q->pinned_state = gpu_host_alloc(sizeof *q->step_state);
+        if (q->step_state && q->pinned_state) return OK;
         status = fail(NO_MEMORY, "%s has no memory left", s->name);
+        gpu_free(q->step_state);
+        gpu_host_free(q->pinned_state);
+    }
     if (status == OK) return OK;
     products_close(s->products);
     gpu_stream_close(s);
@@ -59,7 +65,7 @@ Status cuda_queue_open(Queue *q, bool dry, int number)
     q->device = calloc(1, sizeof(GpuStream));
     if (!q->device) return fail(NO_MEMORY, "no memory for a queue");
     Status status = stream_open(q, number);
-    if (status == OK) q->memory = &((GpuStream *)q->device)->memory;
+    if (status == OK) q->memory = &((GpuStream *)q->device)->memory, q->pinned = &((GpuStream *)q->device)->pinned;
     else {
         free(q->device);
         q->device = NULL;
@@ -86,6 +92,7 @@ void cuda_queue_close(Queue *q)
     GpuStream *s = q->device;
     gpu_stream_wait(s);
     if (q->host_state) gpu_free(q->step_state);
+    if (q->host_state) gpu_host_free(q->pinned_state);
     products_close(s->products);
     gpu_stream_close(s);
     free(s);
@@ -110,6 +117,7 @@ void *cuda_event_open(void)                     { return gpu_event_open(); }
 void  cuda_event_close(void *event)             { gpu_event_close(event); }
 void  cuda_event_record(void *event, Queue *q)  { gpu_event_record(event, q->device); }
 bool  cuda_event_passed(void *event)            { return gpu_event_passed(event); }
+void  cuda_event_wait(void *event)              { if (!gpu_event_passed(event)) gpu_event_wait(event); }
 void  cuda_queue_follow(Queue *q, void *event)  { gpu_stream_follow(q->device, event); }
 void *cuda_queue_stream(const Queue *q)         { return ((const GpuStream *)q->device)->stream; }
 

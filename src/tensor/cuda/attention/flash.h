@@ -1,10 +1,10 @@
 #ifndef TENSOR_CUDA_ATTENTION_FLASH_H
 #define TENSOR_CUDA_ATTENTION_FLASH_H
 /* FlashAttention-2 (Dao 2023, arXiv 2307.08691) on tensor cores. It takes bf16 and fp16 with heads of up to
- * 256 channels, in the backward pass 128, where rows are aligned to 16 bytes and scale is above 0; all else is
- * tiled.cu's. Scores and probabilities stay in registers, and no kernel writes a number that another
- * block adds to, so results repeat to the bit. Probabilities and their gradients are rounded to that
- * type before they are multiplied.
+ * 256 channels, in the backward pass 128, where rows are aligned to 16 bytes and scale is above 0; all else
+ * is tiled.cu's. Scores and probabilities stay in registers, and no kernel writes a number that another
+ * block adds to, so results repeat to the bit. Probabilities and their gradients are rounded to that type
+ * before they are multiplied.
  *
  * A block of 4 warps has a tile of rows, 16 MS of them for each warp, and meets the tiles of the other side
  * one after another, of which the next is copied to shared memory while the present one is computed with.

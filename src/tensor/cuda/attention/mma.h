@@ -1,9 +1,9 @@
 #ifndef TENSOR_CUDA_ATTENTION_MMA_H
 #define TENSOR_CUDA_ATTENTION_MMA_H
 /* Matrix products of a warp on tensor cores (mma.sync m16n8k16, operands in bf16 or fp16, float sums), the
- * loads of their operands from shared memory (ldmatrix) and copies to shared memory that run beside computation
- * (cp.async). CUDA from compute capability 8.0 on has them, and the CPU shim with warps of 32; HIP has not
- * (GPU_HAS_MMA).
+ * loads of their operands from shared memory (ldmatrix) and copies to shared memory that run beside
+ * computation (cp.async). CUDA from compute capability 8.0 on has them, and the CPU shim with warps of 32;
+ * HIP has not (GPU_HAS_MMA).
  *
  * Operands lie in the registers of 32 lanes. With g = lane / 4 and t = lane % 4:
  *     a[4]  of A [16, 16]: rows g, g + 8, g, g + 8; columns 2t and 2t + 1 of them, in the last two 8 more
