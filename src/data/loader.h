@@ -23,7 +23,7 @@
 typedef struct { int64_t first, end; } KeyBounds;
 
 typedef struct {
-    Tensor all;                      /* [bytes] U8: the memory of the tensors below, so that one copy takes all */
+    Tensor all;                      /* [bytes] U8: memory of the tensors below, so that one copy takes all */
     Tensor token_i, target_i;        /* [T] I32 */
     Tensor loss_weight_T;            /* [T]: 1 if the prediction counts, 0 if not */
     /* [T] I32: for RoPE or learned positions; may restart after an end of document. */

@@ -157,7 +157,7 @@ static void update_matrix(const OptimizerRun *run, const OptimizerPiece *p, cons
 void whole_matrix_update(const OptimizerRun *run, const OptimizerPiece *p, const WholeDirection *rule)
 {
     int64_t matrices = p->count / (p->local_rows * p->local_columns);
-    if (!whole_matrix_due(run, WORK_UPDATE, !run->queue->host_state->skip)) return;
+    if (!whole_matrix_due(run, WORK_UPDATE, !queue_skips(run->queue))) return;
     for (int64_t m = 0; m < matrices; m++) update_matrix(run, p, rule, m);      /* <-> cut */
 }
 

@@ -2,17 +2,13 @@
  * suffice, however many ranks there are. */
 #include "parallel/weight_copies.h"
 #include <stdio.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
-/* Bits of a checksum: whole numbers below 2^24 are exact in fp32. */
-enum { BITS = 24 };
-
-void weight_copies_open(WeightCopies *copies, const Buckets *b, Arena *persistent)
+void weight_copies_open(WeightCopies *copies, const Buckets *b, Arena *persistent, Arena *host)
 {
     int64_t n = 0;
     for (int i = 0; i < b->count; i++) n += b->bucket[i].block.params;
     copies->sum_2N = tensor_new(persistent, "checksums of copies", b->precision.statistic, 2 * n);
+    copies->read   = arena_push(host, "checksums of copies", tensor_bytes(copies->sum_2N));
 }
 
 /* ---- which ranks hold copies of what ---- */
@@ -55,27 +51,15 @@ static void groups_of(CopyGroup out[GROUPS], const Buckets *b)
 }
 
 /* ---- checksums ---- */
-/* Of the part of the parameter that this rank stores. */
-static double checksum(const Bucket *k, const Param *p)
+/* Of the part of the parameter that this rank stores; zeros where it stores none of it. */
+static void put_checksum(Buckets *b, const Bucket *k, const Param *p, Tensor sum_2)
 {
     int64_t first = k->zero_stage < 3 ? 0 : k->own_first, stored = tensor_count(k->weights);
     int64_t from = p->at > first ? p->at : first, end = p->at + param_elements(p);
     if (end > first + stored) end = first + stored;
-    if (!k->weights.data || from >= end) return 0;
-    Tensor part = tensor_flat(k->weights, from - first, end - from);
-    return (double)(XXH3_64bits(part.data, tensor_bytes(part)) >> (64 - BITS));
-}
-
-static double number_at(Tensor x, int64_t i)
-{
-    double value;
-    dtype_convert(&value, F64, (const char *)x.data + i * (int64_t)dtype_width(x.dtype), x.dtype, 1);
-    return value;
-}
-
-static void number_set(Tensor x, int64_t i, double value)
-{
-    if (x.data) dtype_convert((char *)x.data + i * (int64_t)dtype_width(x.dtype), x.dtype, &value, F64, 1);
+    if (from >= end) fill_zero(b->queue, (FillZero){ .y = sum_2 });
+    else checksum(b->queue, (Checksum){ .sum_2 = sum_2,
+                                        .x_N = tensor_flat(k->weights, from - first, end - from) });
 }
 
 static bool group_equal(const WeightCopies *copies, Buckets *b, const CopyGroup *group, char text[200])
@@ -86,20 +70,23 @@ static bool group_equal(const WeightCopies *copies, Buckets *b, const CopyGroup 
         for (int p = 0; p < b->bucket[i].block.params; p++) {
             const Bucket *k = &b->bucket[i];
             if (!group->has(k, &k->block.param[p])) continue;
-            double sum = checksum(k, &k->block.param[p]);
-            number_set(copies->sum_2N, n++, sum);
-            number_set(copies->sum_2N, n++, -sum);
+            put_checksum(b, k, &k->block.param[p], tensor_flat(copies->sum_2N, n, 2));
+            n += 2;
         }
     if (n == 0) return true;
     Tensor sums = tensor_flat(copies->sum_2N, 0, n);
     comm_all_reduce_max(group->comm, b->queue, sums, b->scratch);       /* <-> the group's axis: all-reduce */
-    queue_wait(b->queue);
-    for (int i = 0; sums.data && i < b->count; i++)
+    if (!sums.data) return true;
+    queue_read(b->queue, copies->read, sums.data, tensor_bytes(sums));
+    for (int i = 0; i < b->count; i++)
         for (int p = 0; p < b->bucket[i].block.params; p++) {
             const Bucket *k = &b->bucket[i];
+            double most[2];
             if (!group->has(k, &k->block.param[p])) continue;
-            bool same = number_at(sums, at) == -number_at(sums, at + 1);
+            const char *read = (const char *)copies->read + (size_t)at * dtype_width(sums.dtype);
+            dtype_convert(most, F64, read, sums.dtype, 2);
             at += 2;
+            bool same = most[0] == -most[1];
             if (!same && equal)
                 snprintf(text, 200, "the copies of %s on %d %s differ", k->block.param[p].name,
                          comm_size(group->comm), group->ranks);
@@ -115,7 +102,6 @@ bool weight_copies_equal(const WeightCopies *copies, Buckets *b, char text[200])
     char other[200];
     groups_of(group, b);
     buckets_gathered(b);                                              /* <-> shard: of the last step */
-    queue_wait(b->queue);
     for (int i = 0; i < GROUPS; i++)
         if (group[i].comm && comm_size(group[i].comm) > 1)
             equal = group_equal(copies, b, &group[i], equal ? text : other) && equal;  /* <-> */

@@ -4,10 +4,10 @@
  * of a run are equal to the bit; where they are not, memory or a message was changed without any sign. */
 #include "parallel/buckets.h"
 
-/* Room for checksums: [2 n] of the n parameters of this rank, on the arena. */
-typedef struct { Tensor sum_2N; } WeightCopies;
+/* Room for checksums: [2 n] of the n parameters of this rank; on `host` what is read of them. */
+typedef struct { Tensor sum_2N; void *read; } WeightCopies;
 
-void weight_copies_open(WeightCopies *copies, const Buckets *buckets, Arena *persistent);
+void weight_copies_open(WeightCopies *copies, const Buckets *buckets, Arena *persistent, Arena *host);
 /* Whether all copies are equal; false: `text` says which weights differ, and among which ranks. Ranks whose
  * copies are the same as before get false as well: of two nobody knows which one is right.
  * <-> tp kv tied shard replica: all-reduce of 2 numbers for each parameter */

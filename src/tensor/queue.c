@@ -136,6 +136,14 @@ void queue_state_read(Queue *q)
     if (q->device) *q->host_state = *q->pinned_state;
 }
 
+bool queue_skips(Queue *q)
+{
+    queue_state_read_begin(q);
+    queue_wait(q);
+    queue_state_read(q);
+    return q->host_state->skip;
+}
+
 const char *queue_lacks(const Queue *q)
 {
     const Backend *b = q->backend->measured ? q->backend->measured : q->backend;

@@ -86,6 +86,8 @@ Status queue_device_address(char *address, int bytes, int number);
 void   queue_state_write(Queue *q);
 void   queue_state_read_begin(Queue *q);
 void   queue_state_read (Queue *q);
+/* Whether the present step is skipped, which clip_and_skip decides: waits for a device. */
+bool   queue_skips(Queue *q);
 /* The name of an op that the queue has counted and for which the back end of its runs has no kernel, e.g. in
  * a dry run on "dry-cuda"; NULL: there is none. */
 const char *queue_lacks(const Queue *q);

@@ -79,9 +79,6 @@ static Status device_accepts(const Trainer *t)
     const Precision *p = &t->precision;
     DtypeSet states = 1u << p->state[STATE_MOMENT] | 1u << p->state[STATE_SQUARE];
     if (strcmp(t->config->device, "cuda") != 0) return OK;
-    if (t->mesh.world > 1 && t->config->test_copies)              /* checksums are computed on the host */
-        return fail(BAD_OPTION, "--test-mode is not built for several ranks with --device cuda; leave it "
-                    "out, or give --device cpu");
     if (p->fp8.recipe != FP8_NONE)
         return fail(BAD_OPTION, "--device cuda trains in fp32, or with --bf16 or --fp16; leave out "
                     "--fp8-format, or give --device cpu");
@@ -349,8 +346,9 @@ static void sums_new(Trainer *t, Arena *persistent)
     t->own_sums_S = tensor_flat(t->numbers, 0, all);
     t->sums_S     = tensor_flat(t->numbers, all, all);
     t->report_4   = tensor_flat(t->numbers, 2 * all, 4);
-    t->on_host    = t->queue.backend->device
-                        ? tensor_new(&t->arena[ARENA_HOST], "sums of the step", F64, 2 * all + 4) : t->numbers;
+    t->on_host    = t->numbers;
+    if (t->queue.backend->device)
+        t->on_host = tensor_new(&t->arena[ARENA_HOST], "sums of the step", F64, 2 * all + 4);
     world_window_open(t, persistent);
 }
 
@@ -373,7 +371,8 @@ static void open_parameters(Trainer *t)
     trainer_fp8_open(t);
     trainer_moe_open(t);
     sums_new(t, persistent);
-    if (config->test_copies && config->training) weight_copies_open(&t->copies, &t->buckets, persistent);
+    if (config->test_copies && config->training) weight_copies_open(&t->copies, &t->buckets, persistent,
+                                                                  &t->arena[ARENA_HOST]);
 }
 
 /* Slots that a schedule needs with so many micro-batches. */

@@ -63,6 +63,8 @@ static void device_run(Trial *t, const Arguments *a, int op, const Dtype *type, 
     queue_state_write(&device_queue);
     gpu_cpu_order(order);
     device_perform(op, &on_device);
+    queue_state_read_begin(&device_queue);
+    queue_wait(&device_queue);
     queue_state_read(&device_queue);
     t->step_state = device_state;
     for (int b = 0; b < buffers; b++) {

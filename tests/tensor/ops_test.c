@@ -77,6 +77,14 @@ static bool make_square_sum(Arguments *a, int variant)
     return variant < 3;
 }
 
+/* Bytes are the same on all back ends: whole numbers, of which the last are not a whole word. */
+static bool make_checksum(Arguments *a, int variant)
+{
+    static const int64_t N[] = { 1, 2 * 4096 + 17, 600 * 1024 + 3 };
+    if (variant < 3) a->checksum = (Checksum){ .sum_2 = real(2), .x_N = ints(N[variant], -1000, 1000) };
+    return variant < 3;
+}
+
 /* Every third element is a zero, of either sign. */
 static bool make_nonzero_count(Arguments *a, int variant)
 {
@@ -388,6 +396,7 @@ static const struct { Make *make; double tolerance, of_pairs; } row[OP_COUNT] = 
     [OP_accumulate] = { make_add, 1e-7, 0 },
     [OP_rank_sum] = { make_rank_sum, 3e-7, 0 },
     [OP_square_sum] = { make_square_sum, 1e-13, 0 },
+    [OP_checksum] = { make_checksum, 0, 0 },
     [OP_nonzero_count] = { make_nonzero_count, 0, 0 },
     [OP_weighted_sum] = { make_weighted_sum, 1e-15, 0 },
     [OP_init_random] = { make_init_random, 1e-7, 0 },

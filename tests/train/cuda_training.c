@@ -150,6 +150,7 @@ static void draw(Job *job, int l)
     job->config.recompute = recomputes[l % 5 < 3 ? l % 5 : 0];
     job->config.model.layers = pieces > 2 || layout->layers ? 4 : 2;
     job->config.global = (layout->group ? 6 : 4) * (layout->ranks / (layout->tp * layout->cp * layout->pp));
+    job->config.test_copies = l % 3 < 2;
     job->config.precision.message_bf16 = job->config.precision.mixed == MIXED_BF16 && l % 2;
 }
 
@@ -172,6 +173,33 @@ static void layouts_train(void **state)
         draw(&again, l);
         run_in_another_order(&again, &cuda, (unsigned)l % 8);
     }
+}
+
+/* --test-mode: a bit of a copy that changes on one rank is named. */
+static void change_a_copy(Trainer *t, void *context)
+{
+    char text[200] = "";
+    Tensor weights = t->buckets.bucket[1].weights;
+    if (!weight_copies_equal(&t->copies, &t->buckets, text)) fail_msg("%s", text);
+    float x;
+    queue_read(&t->queue, &x, weights.data, sizeof x);
+    x = t->mesh.rank == 1 ? nextafterf(x, INFINITY) : x;
+    queue_write(&t->queue, weights.data, &x, sizeof x);
+    bool equal = weight_copies_equal(&t->copies, &t->buckets, text);
+    if (equal || !strstr(text, "on 2 data-parallel ranks differ")) fail_msg("a changed copy: equal %d, %s", equal, text);
+    __atomic_add_fetch((int *)context, 1, __ATOMIC_RELAXED);
+}
+
+static void a_changed_copy_is_named(void **state)
+{
+    (void)state;
+    int found = 0;
+    Job job = job_of(&cases[0], "cuda");
+    config_set_layout(&job.config, &layouts[0]);
+    job.ranks = 2, job.steps = 1, job.config.test_copies = true;
+    job.look = change_a_copy, job.context = &found;
+    job_run(&job);
+    assert_int_equal(found, 2);
 }
 
 /* With two sequences in a micro-batch. */
@@ -249,9 +277,6 @@ static void refuses_what_has_no_kernel(void **state)
 {
     (void)state;
     TrainConfig config = job_of(&cases[0], "cuda").config;
-    config.test_copies = true;
-    refused(&config, 2, "--test-mode is not built for several ranks with --device cuda");
-    config.test_copies = false;
     config.optimizer = optimizer_named("galoreadamw");
     refused(&config, 1, "--optimizer galoreadamw is not built for --device cuda (symmetric_eigen has no kernel)");
     config.optimizer = optimizer_named("adam");
@@ -278,7 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_other_devices), cmocka_unit_test(recomputes_and_resumes), cmocka_unit_test(losses_are_scaled),
-        cmocka_unit_test(layouts_train), cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
+        cmocka_unit_test(layouts_train), cmocka_unit_test(a_changed_copy_is_named), cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
         cmocka_unit_test(refuses_what_has_no_kernel),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

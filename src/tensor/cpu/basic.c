@@ -1,6 +1,7 @@
 /* Fill, copy, sums and initial values.
  * N elements of a flat tensor   R ranks   T rows */
 #include "base/random.h"
+#include "tensor/checksum.h"
 #include "tensor/cpu/cpu.h"
 
 /* ---- fill, copy, accumulate: by runs along the last dim in use ---- */
@@ -204,6 +205,27 @@ CPU(square_sum, SquareSum)
     WANT(a->out_1, 1);
     WANT(a->x_N, a->x_N.dim[0]);
     sum_blocks(q, a->out_1.data, a->x_N, square_blocks);
+}
+
+typedef struct { Tensor x_N; uint64_t sum; } WordSum;
+
+static CLONES void checksum_words(void *context, int64_t begin, int64_t end)
+{
+    WordSum *s = context;
+    uint64_t bytes = tensor_bytes(s->x_N), sum = 0;
+    for (int64_t i = begin; i < end; i++) sum += checksum_word(s->x_N.data, (uint64_t)i, bytes);
+    __atomic_fetch_add(&s->sum, sum, __ATOMIC_RELAXED);
+}
+
+CPU(checksum, Checksum)
+{
+    WordSum s = { .x_N = a->x_N };
+    WANT(a->sum_2, 2);
+    team_for(q->team, (int64_t)(tensor_bytes(a->x_N) + CHECKSUM_WORD - 1) / CHECKSUM_WORD, CHUNK_ELEMENTS,
+             checksum_words, &s);
+    float *sum = flat(a->sum_2);
+    sum[0] = (float)checksum_number(s.sum);
+    sum[1] = -sum[0];
 }
 
 static CLONES void nonzero_blocks(void *context, int64_t begin, int64_t end)

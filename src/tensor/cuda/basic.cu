@@ -1,5 +1,6 @@
 /* Fill, copy, conversions and sums on a GPU.
  * N elements of a flat tensor   R ranks   T rows   K columns */
+#include "tensor/checksum.h"
 #include "tensor/cuda/vector.h"
 
 /* ---- any strides: one thread for each element, in row-major order of y ---- */
@@ -176,6 +177,63 @@ extern "C" void cuda_square_sum(Queue *q, const SquareSum *a)
     });
     GPU_LAUNCH(square_join_kernel, 1, GPU_THREADS, gpu_stream_of(q), (double *)a->out_1.data, (const double *)sum,
                (int64_t)blocks);
+}
+
+/* ---- checksums ---- */
+/* A block sums as many words as those of a square sum; sums of integers may be added in any order. */
+__device__ __forceinline__ uint64_t block_sum_words(uint64_t *part, uint64_t sum)
+{
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (unsigned half = GPU_THREADS / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+        __syncthreads();
+    }
+    return part[0];
+}
+
+__global__ void __launch_bounds__(GPU_THREADS) checksum_blocks_kernel(uint64_t *sum, const char *x,
+                                                                      uint64_t bytes)
+{
+    GPU_SHARED(uint64_t, part, GPU_THREADS);
+    const uint64_t words = (bytes + CHECKSUM_WORD - 1) / CHECKSUM_WORD;
+    const uint64_t first = (uint64_t)blockIdx.x * SQUARE_BLOCK;
+    const uint64_t end = first + SQUARE_BLOCK < words ? first + SQUARE_BLOCK : words;
+    uint64_t own = 0;
+    for (uint64_t i = first + threadIdx.x; i < end; i += GPU_THREADS) own += checksum_word(x, i, bytes);
+    own = block_sum_words(part, own);
+    if (threadIdx.x == 0) sum[blockIdx.x] = own;
+}
+
+__global__ void __launch_bounds__(GPU_THREADS) checksum_join_kernel(float *out, const uint64_t *sum,
+                                                                    int64_t blocks)
+{
+    GPU_SHARED(uint64_t, part, GPU_THREADS);
+    uint64_t all = 0;
+    for (int64_t b = threadIdx.x; b < blocks; b += GPU_THREADS) all += sum[b];
+    all = block_sum_words(part, all);
+    if (threadIdx.x == 0) out[0] = (float)checksum_number(all), out[1] = -out[0];
+}
+
+static int64_t checksum_blocks(const Checksum *a)
+{
+    return ((int64_t)tensor_bytes(a->x_N) / CHECKSUM_WORD + SQUARE_BLOCK) / SQUARE_BLOCK;
+}
+
+extern "C" size_t cuda_checksum_workspace(const Queue *, const Checksum *a)
+{
+    return (size_t)checksum_blocks(a) * sizeof(uint64_t);
+}
+
+extern "C" void cuda_checksum(Queue *q, const Checksum *a)
+{
+    const int64_t blocks = checksum_blocks(a);
+    GPU_WANT(a->sum_2, F32, 2);
+    uint64_t *sum = workspace_of<uint64_t>(q, blocks);
+    GPU_LAUNCH(checksum_blocks_kernel, (unsigned)blocks, GPU_THREADS, gpu_stream_of(q), sum,
+               (const char *)a->x_N.data, (uint64_t)tensor_bytes(a->x_N));
+    GPU_LAUNCH(checksum_join_kernel, 1, GPU_THREADS, gpu_stream_of(q), (float *)a->sum_2.data,
+               (const uint64_t *)sum, blocks);
 }
 
 __global__ void __launch_bounds__(GPU_THREADS) weighted_sum_kernel(WeightedSum a)

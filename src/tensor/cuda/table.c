@@ -65,8 +65,10 @@ Status cuda_queue_open(Queue *q, bool dry, int number)
     q->device = calloc(1, sizeof(GpuStream));
     if (!q->device) return fail(NO_MEMORY, "no memory for a queue");
     Status status = stream_open(q, number);
-    if (status == OK) q->memory = &((GpuStream *)q->device)->memory, q->pinned = &((GpuStream *)q->device)->pinned;
-    else {
+    if (status == OK) {
+        q->memory = &((GpuStream *)q->device)->memory;
+        q->pinned = &((GpuStream *)q->device)->pinned;
+    } else {
         free(q->device);
         q->device = NULL;
     }

@@ -2,6 +2,7 @@
  * N elements of a flat tensor   R ranks   T rows */
 #include <string.h>
 #include "base/random.h"
+#include "tensor/checksum.h"
 #include "tensor/ref/ref.h"
 
 /* Calls body(y element, x element, bytes of an element) for all elements in row-major order; any strides,
@@ -78,6 +79,15 @@ REF(square_sum, SquareSum)
         for (int64_t i = first; i < N && i < first + BLOCK; i++) sum += *at1(a->x_N, i) * *at1(a->x_N, i);
         *at1(a->out_1, 0) += sum;
     }
+}
+
+REF(checksum, Checksum)
+{
+    uint64_t bytes = tensor_bytes(a->x_N), sum = 0;
+    WANT(a->sum_2, 2);
+    for (uint64_t i = 0; i * CHECKSUM_WORD < bytes; i++) sum += checksum_word(a->x_N.data, i, bytes);
+    *at1(a->sum_2, 0) = checksum_number(sum);
+    *at1(a->sum_2, 1) = -checksum_number(sum);
 }
 
 REF(nonzero_count, NonzeroCount)
