@@ -38,15 +38,16 @@ static void adopt_begin(Queue *q, const OptimizerSettings *s, const OptimizerPie
 
 const UpdateRule adam_rule = { .states = 2,
     .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } },
-    .begin = adam_begin };
+    .begin = adam_begin, .elementwise = true };
 static const UpdateRule sgd_rule = { .states = 1,
-    .state = { { "momentum_buffer", STATE_MOMENT, PER_ELEMENT } }, .begin = sgd_begin };
+    .state = { { "momentum_buffer", STATE_MOMENT, PER_ELEMENT } }, .begin = sgd_begin,
+    .elementwise = true };
 static const UpdateRule lion_rule = { .states = 1, .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT } },
-    .begin = lion_begin };
+    .begin = lion_begin, .elementwise = true };
 
 static const UpdateRule adopt_rule = { .states = 2,
     .state = { { "exp_avg", STATE_MOMENT, PER_ELEMENT }, { "exp_avg_sq", STATE_SQUARE, PER_ELEMENT } },
-    .begin = adopt_begin };
+    .begin = adopt_begin, .elementwise = true };
 
 static const Optimizer optimizers[] = {
     { "adam", &adam_rule, &adam_rule, &adam_rule },                     /* Megatron-LM's name for AdamW */
@@ -223,12 +224,42 @@ void optimizer_tensors(OptimizerRun *run)
     }
 }
 
+static bool behind(Tensor x, Tensor next)
+{
+    bool here = tensor_present(x);
+    return here == tensor_present(next) && (!here || (char *)x.data + tensor_bytes(x) == next.data);
+}
+
+/* Whether the elements of b come right behind those of a and are updated alike. */
+static bool joins(const OptimizerRun *run, const OptimizerPiece *a, const OptimizerPiece *b)
+{
+    bool joins = a->rule->elementwise && !run->settings->stochastic && a->w.data && b->rule == a->rule &&
+                 b->decayed == a->decayed && b->decoupled == a->decoupled;
+    for (int s = 0; joins && s < a->rule->states; s++) joins = behind(a->state[s], b->state[s]);
+    return joins && behind(a->w, b->w) && behind(a->g, b->g) && behind(a->param, b->param);
+}
+
+static Tensor longer(Tensor x, int64_t more)
+{
+    int64_t count = x.dim[0] + more;
+    return tensor_present(x) ? tensor_at(x.data, x.dtype, &count, 1) : x;
+}
+
+/* Neighbours are one update, since a small one costs a device as much as a launch. */
 void optimizer_elements(OptimizerRun *run, int first, int end)
 {
-    for (int i = first; i < end; i++) {
-        const UpdateRule *rule = run->piece[i].rule;
+    for (int i = first, next; i < end; i = next) {
+        OptimizerPiece one = run->piece[i];
+        const UpdateRule *rule = one.rule;
+        next = i + 1;
         if (rule->phases > 0) continue;
+        for (; !rule->update && next < end && joins(run, &one, &run->piece[next]); next++) {
+            int64_t more = run->piece[next].count;
+            one.w = longer(one.w, more), one.g = longer(one.g, more), one.param = longer(one.param, more);
+            for (int s = 0; s < rule->states; s++) one.state[s] = longer(one.state[s], more);
+            one.count += more;
+        }
         if (rule->update) rule->update(run, &run->piece[i]);                        /* <-> cut */
-        else rule->begin(run->queue, run->settings, &run->piece[i]);
+        else rule->begin(run->queue, run->settings, &one);
     }
 }

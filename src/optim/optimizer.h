@@ -176,6 +176,7 @@ struct UpdateRule {
      * piece; else NULL. <-> cut */
     void  (*update)(const OptimizerRun *run, const OptimizerPiece *piece);
     void  (*begin)(Queue *q, const OptimizerSettings *settings, const OptimizerPiece *piece);
+    bool    elementwise;                     /* `begin` may take neighbours as one, unless it draws numbers */
     UpdatePhase phase[UPDATE_PHASES];
 };
 

@@ -202,6 +202,57 @@ static void a_changed_copy_is_named(void **state)
     assert_int_equal(found, 2);
 }
 
+/* What a step asks of the device after the first: of 12 layers, with one micro-batch and 13 chunks of the head. The rows with
+ * ranks have what their messages take besides: a copy to and one from the host for each, and a wait. */
+#ifdef GPU_CPU
+typedef struct { Layout layout; long launches, copies, waits; } Counted;
+static const Counted counted[] = {
+    { { "one rank",    1, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B }, 800, 4, 1 },
+    { { "tp 2",        2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B }, 800, 4, 1 },
+    { { "pp 2",        2, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B }, 800, 4, 1 },
+    { { "dp 2 zero 1", 2, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B }, 800, 4, 1 },
+};
+
+static int64_t calls_of(const Trainer *t)
+{
+    int64_t calls = 0;
+    for (int i = 0; i < t->comms; i++)
+        for (SentVerb v = 0; v < SENT_VERBS; v++) calls += comm_size(t->comm[i]) > 1 ? comm_sent(t->comm[i], v).calls : 0;
+    return calls;
+}
+
+static void count_a_step(Trainer *t, void *context)
+{
+    const Counted *most = context;
+    int64_t calls = -calls_of(t);
+    GpuCpuCounts begin = gpu_cpu_counts(), end;
+    trainer_step(t);
+    end = gpu_cpu_counts();
+    calls += calls_of(t);
+    print_message("%s, rank %d: %ld launches, %ld copies, %ld waits, %ld allocations; %lld messages\n", most->layout.name,
+                  t->mesh.rank, end.launches - begin.launches, end.copies - begin.copies, end.waits - begin.waits,
+                  end.allocations - begin.allocations, (long long)calls);
+    assert_true(end.launches - begin.launches <= most->launches);
+    assert_true(end.copies - begin.copies <= most->copies + 2 * calls);
+    assert_true(end.waits - begin.waits <= most->waits + calls);
+    assert_int_equal(end.allocations - begin.allocations, 0);
+}
+
+static void steps_ask_little(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        Job job = job_of(&cases[2], "cuda");
+        job.config.model.layers = 12;
+        job.config.model.sequence = job.config.model.positions = 26, job.config.head_chunk = 2;
+        config_set_layout(&job.config, &counted[i].layout);
+        job.ranks = counted[i].layout.ranks, job.config.global = job.ranks / (job.config.tp * job.config.pp);
+        job.look = count_a_step, job.context = (void *)&counted[i];
+        job_run(&job);
+    }
+}
+#endif
+
 /* With two sequences in a micro-batch. */
 static void sgd_trains(void **state)
 {
@@ -303,7 +354,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trains_as_other_devices), cmocka_unit_test(recomputes_and_resumes), cmocka_unit_test(losses_are_scaled),
-        cmocka_unit_test(layouts_train), cmocka_unit_test(a_changed_copy_is_named), cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
+        cmocka_unit_test(layouts_train), cmocka_unit_test(a_changed_copy_is_named),
+#ifdef GPU_CPU
+        cmocka_unit_test(steps_ask_little),
+#endif
+        cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
         cmocka_unit_test(refuses_what_has_no_kernel),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

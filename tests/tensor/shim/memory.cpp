@@ -2,6 +2,7 @@
  * code that reads or writes a tensor of the GPU stops, as it would there. Under a sanitizer it is the heap, whose
  * ends AddressSanitizer watches. */
 #include "tensor/cuda/gpu.h"
+#include "streams.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,7 @@ static void *pages_new(size_t bytes)
 /* Full of NaN, but for what is beyond some MiB, which would take long. */
 static int block_new(void **memory, size_t bytes, bool pinned)
 {
+    gpu_cpu_counted.allocations++;
     const GpuCpuAlone alone;
     const size_t all = (bytes + PAGE) / PAGE * PAGE;               /* at least one, and an end beyond the last byte */
     struct sigaction action = {};
@@ -121,6 +123,7 @@ void gpu_cpu_release(void *memory)
 /* As on a GPU, freeing waits for what was put on the device's streams. */
 static int block_free(void *memory, bool pinned)
 {
+    gpu_cpu_counted.allocations++;
     const GpuCpuAlone alone;
     const int i = block_index(memory, pinned);
     if (i < 0) return memory != nullptr;

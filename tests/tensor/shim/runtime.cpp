@@ -69,6 +69,9 @@ static const bool environment_read = [] {
     return words != nullptr;
 }();
 
+thread_local GpuCpuCounts gpu_cpu_counted;
+extern "C" GpuCpuCounts gpu_cpu_counts(void) { return gpu_cpu_counted; }
+
 static unsigned draw(unsigned below)
 {
     drawn = drawn * 6364136223846793005u + 1442695040888963407u;
@@ -190,6 +193,7 @@ void gpu_cpu_put_item(gpuStream_t s, GpuCpuItem item)
 
 void gpu_cpu_enqueue(gpuStream_t stream, std::function<void()> work)
 {
+    gpu_cpu_counted.launches++;
     ALONE;
     stream = stream_of(stream);
     if (stream->device != device)
@@ -246,6 +250,7 @@ int gpuStreamCreate(gpuStream_t *stream, unsigned)
 
 int gpuStreamSynchronize(gpuStream_t stream)
 {
+    gpu_cpu_counted.waits++;
     ALONE;
     run_whole(stream_of(stream));
     return 0;
@@ -315,6 +320,7 @@ int gpuEventQuery(gpuEvent_t event)
 
 int gpuEventSynchronize(gpuEvent_t event)
 {
+    gpu_cpu_counted.waits++;
     ALONE;
     const std::shared_ptr<Marks> marks = event->marks;
     const uint64_t number = marks->recorded;
@@ -345,6 +351,7 @@ int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int, gpuStream_t st
     ALONE;
     const bool out = gpu_cpu_is_device(from), in = gpu_cpu_is_device(to);
     if (!bytes) return 0;
+    (out && in ? gpu_cpu_counted.launches : gpu_cpu_counted.copies)++;
     check_reach(stream, to);
     check_reach(stream, from);
     if (!in && !gpu_cpu_is_pinned(to)) memset(to, NONSENSE, bytes);
@@ -359,6 +366,7 @@ int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int, gpuStream_t st
 
 int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t stream)
 {
+    gpu_cpu_counted.launches++;
     ALONE;
     check_reach(stream, memory);
     gpu_cpu_put_item(stream, GpuCpuItem{ [=] { memset(memory, byte, bytes); }, {}, {} });

@@ -1,6 +1,7 @@
 #ifndef SHIM_STREAMS_H
 #define SHIM_STREAMS_H
 /* What the files of the shim share beyond the runtime's functions. */
+#include "order.h"
 #include "tensor/cuda/gpu.h"
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@ struct GpuCpuItem {
     std::function<bool()> ready;
     std::function<std::string()> explain;
 };
+extern thread_local GpuCpuCounts gpu_cpu_counted;      /* of gpu_cpu_counts */
 void gpu_cpu_put_item(gpuStream_t stream, GpuCpuItem item);
 void gpu_cpu_moved(void);                              /* something may be ready that was not */
 void gpu_cpu_member(int more);                         /* threads that will use streams: where all sleep, it is a deadlock */
