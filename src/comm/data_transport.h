@@ -68,6 +68,8 @@ struct DataTransport {
     void       (*wait) (DataTransport *d, Queue *queue, int number);
     /* Of a transport whose calls go on after `wait` (RecordedComplete of comm/recorder.h); else NULL. */
     bool       (*is_complete)(void *d, int number);
+    /* Ends the calls that run on devices, from any thread, before the process ends; else NULL. */
+    void       (*abort)(DataTransport *d);
     void       (*close)(DataTransport *d);
 };
 

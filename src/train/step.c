@@ -259,7 +259,7 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
     trainer_moe_begin(t);
     pipeline_run(&t->pipeline, trainer_schedule(t), (PipelineCalls){ .context = t, .fill = fill_train,
         .reduce = on_reduce, .step = at_end });
-    queue_wait(&t->queue);
+    comm_drain(t->world, &t->queue);
 }
 
 void trainer_estimate(Trainer *t)
@@ -435,7 +435,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
         queue_write(&t->queue, own_sum(t, SUM_SQUARES).data, &t->evaluated_bytes, sizeof(double));
     join_sums(t);                                                             /* <-> tp, dp+cp, pp */
     trainer_parameters(t, false);                                             /* <-> shard */
-    queue_wait(&t->queue);
+    comm_drain(t->world, &t->queue);
     double sum[STEP_SUMS] = { 0 };
     if (t->sums_S.data) queue_read(&t->queue, sum, t->sums_S.data, sizeof sum);
     double loss = sum[SUM_LOSS], tokens = sum[SUM_TOKENS], bytes = sum[SUM_SQUARES];

@@ -28,6 +28,7 @@ foreach(warp 32 64)
     shim_objects(shim${warp}         ${warp} ${shim}/gpu_cpu.cpp ${shim}/runtime.cpp ${shim}/memory.cpp ${shim}/fiber.cpp)
     shim_objects(shim${warp}_kernels ${warp} ${kernels} ${callers} ${shim}/cublaslt.cpp)
     shim_objects(shim${warp}_norm    ${warp} ${norm})
+    shim_objects(shim${warp}_nccl    ${warp} ${shim}/nccl.cpp)
     set(all${warp} $<TARGET_OBJECTS:shim${warp}_kernels> $<TARGET_OBJECTS:shim${warp}_norm>)
 endforeach()
 
@@ -125,3 +126,11 @@ if(TARGET cuda_kernels)
     set_tests_properties(tensor.cuda_kernels tensor.cuda_ops PROPERTIES LABELS "tensor;gpu" TIMEOUT 120 SKIP_RETURN_CODE 77)
 endif()
 target_link_libraries(tensor_symmetric_test PRIVATE PkgConfig::JANSSON)       # reads goldens
+
+# The verbs of tensors by NCCL, on the emulated one.
+if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")
+    shim_program(comm_nccl 32 ../../comm/nccl_program.c ${all32} $<TARGET_OBJECTS:shim32_nccl>)
+    target_link_libraries(comm_nccl PRIVATE module_comm)
+    add_test(NAME comm.nccl COMMAND comm_nccl)
+    set_tests_properties(comm.nccl PROPERTIES LABELS "comm;shim" TIMEOUT 300)
+endif()

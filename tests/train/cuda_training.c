@@ -28,6 +28,7 @@ static Job job_of(const Case *c, const char *device)
     job.config.model.layers = 2;
     job.config.global = 2;
     job.config.eval_iters = 1;
+    job.config.device_transport = DEVICE_STAGED;
     if (strcmp(device, "ref") != 0) job.config.precision.mixed = c->mixed;
     return job;
 }

@@ -151,6 +151,17 @@ static void sleep_for_others(void)
     if (!came) deadlock();
 }
 
+void gpu_cpu_wait(std::function<bool()> done, std::function<std::string()> explain)
+{
+    while (!done()) {
+        leave();
+        std::unique_lock<std::mutex> lock(everything, std::adopt_lock);
+        const bool came = changed.wait_for(lock, std::chrono::seconds(deadlock_seconds), [&] { return done(); });
+        lock.release();
+        if (!came) gpu_cpu_die("deadlock: a rank waits for %s", explain().c_str());
+    }
+}
+
 /* Runs the stream's items, and others where they have to wait, until `done`. */
 template <typename Done> static void run_until(gpuStream_t s, Done done)
 {
