@@ -192,9 +192,8 @@ Pending comm_begin(Comm *comm, const CommCall *call)
     DataCall data = call->data;
     int  slot = pending_free(comm), begun = REQUEST_LOST;
     long number = data.number = number_next(comm, &data);
-    if (call->scratch)
-        data.window = tensor_new(call->scratch, "reduction window", U8,
-                                 (int64_t)comm_window(comm, call->shown.dtype, call->part));
+    size_t window = call->scratch ? comm_window(comm, call->shown.dtype, call->part) : 0;
+    if (window > 0) data.window = tensor_new(call->scratch, "reduction window", U8, (int64_t)window);
     int64_t bytes = count_call(comm, call, &data);
     if (data.verb == DATA_RECV || comm_delivered(comm, call->name, number))
         begun = give(comm, call, &data);

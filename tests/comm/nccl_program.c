@@ -264,6 +264,12 @@ static void steps(Lab *lab)
     }
 }
 
+static void one_by_one(Lab *lab)
+{
+    for (int k = 0; k < 8; k++) comm_all_reduce(lab->world, &lab->q, filled(lab, F32, 1, 29 + k), &lab->arena);
+    queue_wait(&lab->q);
+}
+
 static void drained(Lab *lab)
 {
     Tensor x = filled(lab, F32, 1, 29);
@@ -301,7 +307,7 @@ static Status play_body(Transport *transport, void *context)
     if (transport->size == RANKS) TRY(comm_open(&lab.pair, lab.world, "pair", pair, 2));
     TRY(watchdog_open(&lab.watchdog, lab.world, play->watch));
     TRY(queue_open(&lab.q, device, 1, NULL));
-    TRY(arena_open_on(&lab.arena, "device", 4 << 20, lab.q.memory, NULL));
+    TRY(arena_open_on(&lab.arena, "device", 256 << 10, lab.q.memory, NULL));
     play->act(&lab);
     arena_close(&lab.arena);
     watchdog_close(lab.watchdog, lab.world);
@@ -324,7 +330,7 @@ static int play(Play p, int ranks)
 typedef struct { const char *name; GpuCpuNcclFault fault; long after; Play play; int ranks; } Row;
 static const Row rows[] = {
     { "count",   GPU_CPU_NCCL_COUNT,   3, { steps, DEVICE_NCCL, 0, 0 }, RANKS },
-    { "swap",    GPU_CPU_NCCL_SWAP,    4, { steps, DEVICE_NCCL, 0, 0 }, RANKS },
+    { "swap",    GPU_CPU_NCCL_SWAP,    4, { one_by_one, DEVICE_NCCL, 0, 0 }, RANKS },
     { "lost",    GPU_CPU_NCCL_LOST,    4, { steps, DEVICE_NCCL, 0, 0 }, RANKS },
     { "dead",    GPU_CPU_NCCL_DEAD,    4, { steps, DEVICE_NCCL, 0, 0 }, RANKS },
     { "error",   GPU_CPU_NCCL_ERROR,   2, { drained, DEVICE_NCCL, 0, 0 }, RANKS },
@@ -332,7 +338,7 @@ static const Row rows[] = {
     { "hang",    GPU_CPU_NCCL_HANG,    4, { steps, DEVICE_NCCL, 0, 1 }, RANKS },
     { "circle",  GPU_CPU_NCCL_NO_FAULT, 0, { a_circle, DEVICE_NCCL, 0, 0 }, 2 },
     { "missing", GPU_CPU_NCCL_MISSING, 0, { all_verbs, DEVICE_NCCL, 0, 0 }, 2 },
-    { "missing_auto", GPU_CPU_NCCL_MISSING, 0, { reductions, DEVICE_AUTO, 0, 0 }, 2 },
+    { "missing_auto", GPU_CPU_NCCL_MISSING, 0, { numbers, DEVICE_AUTO, 0, 0 }, 2 },
     { "old",     GPU_CPU_NCCL_OLD,     0, { all_verbs, DEVICE_NCCL, 0, 0 }, 2 },
     { "shared",  GPU_CPU_NCCL_NO_FAULT, 0, { all_verbs, DEVICE_NCCL, 1, 0 }, 2 },
     { "shared_auto", GPU_CPU_NCCL_NO_FAULT, 0, { numbers, DEVICE_AUTO, 1, 0 }, 2 },
@@ -345,6 +351,7 @@ int main(int words, char **word)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (words != 2 || strcmp(word[1], rows[i].name) != 0) continue;
         gpu_cpu_nccl_fault(rows[i].fault, 1, rows[i].after);
+        if (rows[i].play.watch > 0) gpu_cpu_deadlock(0);             /* the watchdog's turn */
         int code = play(rows[i].play, rows[i].ranks);
         puts("the end");
         return code;

@@ -398,6 +398,7 @@ int init(NcclComm **comm, int ranks, NcclId id, int rank, NcclConfig *config)
         gpu_cpu_die("NCCL: communicator %d is opened by rank %d of %d twice or with other ranks", mine->number, rank, ranks);
     mine->side[(size_t)rank].joined = true;
     mine->side[(size_t)rank].device = gpu_cpu_device();
+    if (me.open++ == 0) gpu_cpu_member(1);             /* before another one goes on */
     gpu_cpu_moved();
     gpu_cpu_wait([=] {
         for (const Side &x : mine->side)
@@ -413,7 +414,6 @@ int init(NcclComm **comm, int ranks, NcclId id, int rank, NcclConfig *config)
             }
     *comm = new NcclComm{ mine, rank };
     me.comms.push_back(*comm);
-    if (me.open++ == 0) gpu_cpu_member(1);
     return NCCL_OK;
 }
 

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 void gpu_cpu_pace(GpuCpuPace pace, unsigned seed);
 void gpu_cpu_devices(int count);             /* 1 unless set, up to 16 */
-void gpu_cpu_deadlock(unsigned seconds);     /* nothing moves for so long while a stream is waited for; 60 unless set */
+void gpu_cpu_deadlock(unsigned seconds);     /* nothing moves for so long while a stream is waited for; 60 unless set; 0: never */
 void gpu_cpu_hang(struct GpuCpuStream *stream);      /* gives it a kernel that never ends */
 void gpu_cpu_nccl_fault(GpuCpuNcclFault kind, int device, long after);
 int  gpu_cpu_nccl_most(void);                /* the most blocks of its kernels that a device had at once, since the last call */

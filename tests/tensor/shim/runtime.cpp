@@ -81,6 +81,8 @@ void gpu_cpu_die(const char *format, ...)
 
 /* ---- progress ---- */
 
+static std::chrono::seconds patience(void) { return std::chrono::seconds(deadlock_seconds ? deadlock_seconds : 1000000); }
+
 void gpu_cpu_moved(void)
 {
     moves++;
@@ -143,10 +145,10 @@ static void sleep_for_others(void)
 {
     const uint64_t before = moves;
     sleeping++;
-    if (members > 0 && sleeping >= members) deadlock();
+    if (members > 0 && sleeping >= members && deadlock_seconds) deadlock();
     leave();
     std::unique_lock<std::mutex> lock(everything, std::adopt_lock);
-    const bool came = changed.wait_for(lock, std::chrono::seconds(deadlock_seconds), [&] { return moves != before; });
+    const bool came = changed.wait_for(lock, patience(), [&] { return moves != before; });
     lock.release();
     if (!came) deadlock();
 }
@@ -156,7 +158,7 @@ void gpu_cpu_wait(std::function<bool()> done, std::function<std::string()> expla
     while (!done()) {
         leave();
         std::unique_lock<std::mutex> lock(everything, std::adopt_lock);
-        const bool came = changed.wait_for(lock, std::chrono::seconds(deadlock_seconds), [&] { return done(); });
+        const bool came = changed.wait_for(lock, patience(), [&] { return done(); });
         lock.release();
         if (!came) gpu_cpu_die("deadlock: a rank waits for %s", explain().c_str());
     }
@@ -216,7 +218,7 @@ static int queried(bool done)
     const auto now = std::chrono::steady_clock::now();
     if (done) return 0;
     if (moves != before) before = moves, since = now;
-    if (now - since > std::chrono::seconds(deadlock_seconds)) deadlock();
+    if (now - since > patience()) deadlock();
     if (pace == GPU_CPU_DRAWN ? draw(2) : ++asked % QUERIES == 0) run_any();
     return NOT_READY;
 }
