@@ -55,10 +55,14 @@ static const char *cure(int result)
     }
 }
 
-/* While the job is aborted, ranks that are threads fail everywhere: only the first one's message counts. */
+/* While the job is aborted, ranks that are threads fail everywhere: only the first one's message counts. A
+ * rank that knows of another one's failure leaves it the time to report that. */
+enum { OTHERS_FIRST_US = 500000 };
+
 static void nccl_check(NcclData *n, DataGroup *g, int result, const char *what)
 {
     if (result == NCCL_OK || result == NCCL_IN_PROGRESS) return;
+    if (result == NCCL_REMOTE_ERROR) usleep(OTHERS_FIRST_US);
     if (data_aborting()) for (;;) pause();
     const char *more = n->nccl.GetLastError(g->comm);
     stop_world(__FILE__, __LINE__, "%s: %s of communicator %s failed on rank %d of %d (rank %d of the world): "

@@ -14,7 +14,7 @@ static const bool protects = false;
 static const bool protects = true;
 #endif
 
-enum { MOST = 1024, PAGE = 4096, FILLED = 4 << 20 };
+enum { MOST = 1024, PAGE = 4096, FILLED = 1 << 20 };
 struct Block { char *at; size_t bytes; bool pinned; int device; };
 static Block blocks[MOST];
 static int   count, reached = GPU_CPU_NOWHERE;
@@ -64,7 +64,7 @@ void gpu_cpu_reach(int device)
     protect_all(reached, true);
 }
 
-/* Full of NaN, but for what is beyond some MiB, which would take long. */
+/* Full of NaN, but for what is beyond a MiB, which would take long at each change of what can be touched. */
 static int block_new(void **memory, size_t bytes, bool pinned)
 {
     const GpuCpuAlone alone;
