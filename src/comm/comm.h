@@ -57,6 +57,9 @@ void comm_all_gather_parts(Comm *comm, Queue *q, Tensor out, const int64_t *begi
  * ascend within the tensor. `out` and `in` have one type, any, and do not overlap. */
 void comm_all_to_all    (Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
                          const int64_t *in_at);
+/* Whether whole tensors of 16 bits may be reduced in the background: on a device, by its library. Elsewhere
+ * that takes copies which are better made window by window. */
+bool   comm_adds_on_device(const Comm *comm);
 /* Bytes of the window of a reduction of parts of up to `part` elements; 0 in a comm of one rank. */
 size_t comm_window(const Comm *comm, Dtype dtype, int64_t part);
 /* Reductions take a window from scratch, whose bytes are bounded whatever the tensor's: SUM_WINDOW of

@@ -46,6 +46,7 @@ typedef struct {
 struct DataTransport {
     const char *name;                                 /* "host" */
     void       *self;
+    bool        adds;                                 /* reductions of 16 bits are its own, as fast as wider ones */
     /* Collective over the members, whose world ranks ascend. sum_group: ranks of an inner group of sums
      * (comm/sum_order.h). name: of the comm, for messages, which lives as long. NULL: no memory. */
     DataGroup *(*group_open) (DataTransport *d, Transport *control, const int *ranks, int count,

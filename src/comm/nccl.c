@@ -446,7 +446,7 @@ static Status data_make(DataTransport **data, Transport *control, bool dry)
     n->dry  = dry;
     pthread_mutex_init(&n->lock, NULL);
     *d = (DataTransport){
-        .name = "nccl", .self = n, .group_open = nccl_group_open, .group_close = nccl_group_close,
+        .name = "nccl", .self = n, .adds = true, .group_open = nccl_group_open, .group_close = nccl_group_close,
         .window = nccl_window, .payload = nccl_payload, .begin = nccl_begin, .poll = nccl_poll,
         .done = nccl_done, .idle = nccl_idle, .wait = nccl_wait, .close = nccl_data_close,
         .is_complete = dry ? NULL : nccl_is_complete, .abort = dry ? NULL : nccl_abort,
