@@ -12,6 +12,7 @@
 
 static _Thread_local char          last_text[FAIL_BYTES];
 static _Thread_local ThreadContext current = { .rank = -1, .step = -1, .unit = -1 };
+static _Atomic(void (*)(void)) before_abort;
 static _Atomic(void (*)(int)) abort_hook;       /* NULL until the transport sets it */
 static atomic_int stop_signal = SIGINT;         /* lock-free, so that a signal handler may write it */
 
@@ -107,9 +108,12 @@ void stop_world(const char *file, int line, const char *format, ...)
 
     /* _exit and not exit: handlers registered with atexit would wait for threads and ranks that no longer
      * answer. */
+    void (*before)(void) = atomic_load(&before_abort);
+    if (before) before();
     void (*hook)(int) = atomic_load(&abort_hook);
     if (hook) hook(3);
     _exit(3);
 }
 
+void stop_world_before(void (*before)(void))           { atomic_store(&before_abort, before); }
 void stop_world_hook(void (*abort_job)(int exit_code)) { atomic_store(&abort_hook, abort_job); }

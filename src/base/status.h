@@ -72,6 +72,8 @@ void stop_world(const char *file, int line, const char *format, ...)
 /* Registers the transport's abort, which stop_world calls so that the ranks of other processes end as
  * well. */
 void stop_world_hook(void (*abort_job)(int exit_code));
+/* Registers what stop_world calls before that, such as the end of work on devices. */
+void stop_world_before(void (*before)(void));
 #ifdef __cplusplus
 }
 #endif

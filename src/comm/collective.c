@@ -117,6 +117,8 @@ static void sum_check(const Comm *comm, SentVerb verb, Tensor x)
     contiguous_check(comm, sent_verb_name(verb), x);
 }
 
+bool comm_adds_on_device(const Comm *comm) { return comm->data->adds; }
+
 size_t comm_window(const Comm *comm, Dtype dtype, int64_t part)
 {
     return comm->size > 1 ? comm->data->window(comm->data_group, dtype, part) : 0;

@@ -57,6 +57,9 @@ void comm_all_gather_parts(Comm *comm, Queue *q, Tensor out, const int64_t *begi
  * ascend within the tensor. `out` and `in` have one type, any, and do not overlap. */
 void comm_all_to_all    (Comm *comm, Queue *q, Tensor out, const int64_t *out_at, Tensor in,
                          const int64_t *in_at);
+/* Whether whole tensors of 16 bits may be reduced in the background: on a device, by its library. Elsewhere
+ * that takes copies which are better made window by window. */
+bool   comm_adds_on_device(const Comm *comm);
 /* Bytes of the window of a reduction of parts of up to `part` elements; 0 in a comm of one rank. */
 size_t comm_window(const Comm *comm, Dtype dtype, int64_t part);
 /* Reductions take a window from scratch, whose bytes are bounded whatever the tensor's: SUM_WINDOW of
@@ -99,6 +102,9 @@ Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from);
  * order: what the ranks of a ring do all at once. Counted as a send. */
 Pending comm_exchange_begin(Comm *comm, Queue *q, Tensor out, int from, Tensor in, int to);
 void    comm_wait(Comm *comm, Pending pending);
+/* As queue_wait. Where messages run on the device, a failure of one stops the job instead of leaving the host
+ * to wait for ever: what a step ends with. */
+void    comm_drain(Comm *comm, Queue *q);
 /* Lets all calls of the rank make progress, because MPI libraries without a progress thread move data only
  * inside MPI calls, and sums are the rank's own work. The stage executor calls it between units, a team
  * between the chunks of a loop (team_poll_hook): `within` runs no operation on the rank's queue. */

@@ -3,6 +3,7 @@
  * test may drop it. */
 #include "comm/comm_internal.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/message.h"
 #include "base/seam.h"
 #include "base/trace.h"
+#include "tensor/ops.h"
 
 /* ---- waiting ---- */
 /* The dry run sends nothing, so it loses nothing: fault injection counts real messages only. */
@@ -173,17 +175,28 @@ static int pending_free(const Comm *comm)
     return slot;
 }
 
+/* A library of devices may connect ranks at their first call, and wait for them. */
+static int give(Comm *comm, const CommCall *call, const DataCall *data)
+{
+    bool blocks = comm->data->is_complete && data->queue->backend->device;
+    int  pair[2] = { comm->ranks[comm->rank], call->peer < 0 ? -1 : comm->ranks[call->peer] };
+    if (blocks) heartbeat_enter(comm->heartbeat, comm->name, call->name, data->number,
+                                call->peer < 0 ? comm->ranks : pair, call->peer < 0 ? comm->size : 2);
+    int begun = comm->data->begin(comm->data, comm->data_group, data);
+    if (blocks) heartbeat_leave(comm->heartbeat);
+    return begun;
+}
+
 Pending comm_begin(Comm *comm, const CommCall *call)
 {
     DataCall data = call->data;
     int  slot = pending_free(comm), begun = REQUEST_LOST;
     long number = data.number = number_next(comm, &data);
-    if (call->scratch)
-        data.window = tensor_new(call->scratch, "reduction window", U8,
-                                 (int64_t)comm_window(comm, call->shown.dtype, call->part));
+    size_t window = call->scratch ? comm_window(comm, call->shown.dtype, call->part) : 0;
+    if (window > 0) data.window = tensor_new(call->scratch, "reduction window", U8, (int64_t)window);
     int64_t bytes = count_call(comm, call, &data);
     if (data.verb == DATA_RECV || comm_delivered(comm, call->name, number))
-        begun = comm->data->begin(comm->data, comm->data_group, &data);
+        begun = give(comm, call, &data);
     else if (data.verb == DATA_SEND) return (Pending){ -1 };       /* a network does not tell of a loss */
     comm->pending[slot] = (PendingMessage){ true, begun, data.queue, call->peer, call->name, number,
         record_call(comm, call, number, bytes, begun), thread_context()->trace ? seam.clock() : 0,
@@ -206,6 +219,17 @@ void comm_wait(Comm *comm, Pending pending)
         trace_add(thread_context()->trace, TRACE_MESSAGE, comm->name, message->verb, message->begun, 0,
                   message->bytes);
     message->used = false;
+}
+
+/* As a library of devices does it, waiting by queries: what fails in a message meanwhile shows in a poll. */
+void comm_drain(Comm *comm, Queue *q)
+{
+    enum { POLL = 64 };
+    for (int i = 1; comm->data->is_complete && !queue_passed(q); i++) {
+        if (i % POLL == 0) comm->data->poll(comm->data, false);
+        sched_yield();
+    }
+    queue_wait(q);
 }
 
 void comm_poll(Comm *comm)        { comm->data->poll(comm->data, false); }

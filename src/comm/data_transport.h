@@ -46,6 +46,7 @@ typedef struct {
 struct DataTransport {
     const char *name;                                 /* "host" */
     void       *self;
+    bool        adds;                                 /* reductions of 16 bits are its own, as fast as wider ones */
     /* Collective over the members, whose world ranks ascend. sum_group: ranks of an inner group of sums
      * (comm/sum_order.h). name: of the comm, for messages, which lives as long. NULL: no memory. */
     DataGroup *(*group_open) (DataTransport *d, Transport *control, const int *ranks, int count,
@@ -68,6 +69,8 @@ struct DataTransport {
     void       (*wait) (DataTransport *d, Queue *queue, int number);
     /* Of a transport whose calls go on after `wait` (RecordedComplete of comm/recorder.h); else NULL. */
     bool       (*is_complete)(void *d, int number);
+    /* Ends the calls that run on devices, from any thread, before the process ends; else NULL. */
+    void       (*abort)(DataTransport *d);
     void       (*close)(DataTransport *d);
 };
 

@@ -75,11 +75,13 @@ static int staged_begin(DataTransport *d, DataGroup *g, const DataCall *call)
     on_host.out    = twin_of(s, q, call->out, &kept.buffer[OUT]);
     on_host.in     = twin_of(s, q, call->in, &kept.buffer[IN]);
     on_host.window = twin_of(s, q, call->window, &kept.buffer[WINDOW]);
-    if (kept.buffer[IN] != NONE) queue_read_begin(q, on_host.in.data, call->in.data, tensor_bytes(call->in));
-    if (reads_out(call) && kept.buffer[OUT] != NONE)
-        queue_read_begin(q, on_host.out.data, call->out.data, tensor_bytes(call->out));
-    queue_wait(q);
-    buffers_left(s, q);
+    bool in = kept.buffer[IN] != NONE, out = reads_out(call) && kept.buffer[OUT] != NONE;
+    if (in)  queue_read_begin(q, on_host.in.data, call->in.data, tensor_bytes(call->in));
+    if (out) queue_read_begin(q, on_host.out.data, call->out.data, tensor_bytes(call->out));
+    if (in || out) {
+        queue_wait(q);
+        buffers_left(s, q);
+    }
     int number = s->host->begin(s->host, g, &on_host);
     if (number >= s->calls) {
         ARRAY_RESERVE_OR_STOP(s->call, s->call_room, number + 1);

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/seam.h"
 #include "comm/agree.h"
+#include "comm/data_abort.h"
 #include "comm/heartbeat_tcp.h"
 #include "comm/start.h"
 
@@ -177,6 +178,7 @@ static void stop_job(Watchdog *w, int victim) __attribute__((noreturn));
 static void stop_job(Watchdog *w, int victim)
 {
     broadcast(w, FRAME_STOP, victim);
+    data_abort_all();
     usleep(LAUNCHER_READS_US);
     kill_frozen(w, victim);
     pthread_mutex_lock(&w->sending);

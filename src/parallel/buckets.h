@@ -60,8 +60,10 @@ typedef struct {
 
 /* A sum of a bucket's gradients in the background, in place. Over shard under ZeRO 2 and 3 that is
  * unit_grads[buffer], of which `part`, this rank's own elements, is added to the gradients at the end. final:
- * it completes those of the step, and their sum over replica follows. */
-enum { BACKGROUND_SUMS = 4 };
+ * it completes those of the step, and their sum over replica follows. Gradients that are rounded for their
+ * messages are copied to the window, so that no buffer is taken and `part` is there; NARROW_SUMS bounds the
+ * memory of that. */
+enum { BACKGROUND_SUMS = 4, NARROW_SUMS = 2 };
 typedef struct {
     Bucket *bucket;
     Comm   *comm;
@@ -100,7 +102,7 @@ typedef struct {
     /* sums, gathers and prefetches run beside computation */
     bool     overlap;
     /* sums begun and ended: those between are in flight, the oldest first, in
-     * background[number % BACKGROUND_SUMS] */
+     * background[number % BACKGROUND_SUMS], or NARROW_SUMS */
     BackgroundSum   background[BACKGROUND_SUMS];
     long     sums_begun, sums_ended;
 } Buckets;
@@ -163,7 +165,7 @@ Pending bucket_gather_begin(Buckets *buckets, const Bucket *bucket, Tensor whole
 void buckets_zero_grads(Buckets *buckets);                              /* before a step */
 
 /* Gradients are rounded for their messages (--grad-reduce-in-bf16), which then go out by windows, and nothing
- * in the background. */
+ * in the background, but where devices add them (comm_adds_on_device). */
 static inline bool buckets_narrow(const Buckets *b) { return b->precision.message != b->precision.gradient; }
 
 /* ---- in the background (parallel/background_sums.c), where `overlap` is on: the same bits ---- */
@@ -172,7 +174,8 @@ void background_sums_open(Buckets *buckets, const BucketsSetup *setup);
 void background_sums_close(Buckets *buckets);
 /* Sums `whole` of the bucket over shard into its own gradients, or under ZeRO 2 and 3 into a part of its own;
  * under ZeRO 0 over replica. Waits for the oldest sum where all are taken. False, and nothing is begun,
- * where it cannot be: overlap is off, the messages have another type, or there is one rank.
+ * where it cannot be: overlap is off, the messages have another type and do not go between devices, or there
+ * is one rank.
  * <-> shard, replica */
 bool background_sum_begin(Buckets *buckets, Bucket *bucket, Tensor whole, int buffer, bool final);
 /* Waits for sums until none reads the buffer; -1: until there is none. */

@@ -120,5 +120,5 @@ void zero_reduce_grads(Buckets *b, int64_t unit, bool final)
         if (background_sum_begin(b, k, dw.flat[i], b->turn, last)) begun = true;               /* <-> shard */
         else add_shard(b, k, dw.flat[i]);                                                     /* <-> shard */
     }
-    if (begun) b->turn = 1 - b->turn;
+    if (begun && !buckets_narrow(b)) b->turn = 1 - b->turn;
 }

@@ -111,7 +111,7 @@ static void read_numbers(Trainer *t)
 {
     if (t->numbers.data)
         queue_read_begin(&t->queue, t->on_host.data, t->numbers.data, tensor_bytes(t->numbers));
-    queue_wait(&t->queue);
+    comm_drain(t->world, &t->queue);
 }
 
 /* As read_numbers has found it. `part` is one of numbers. */

@@ -3,6 +3,7 @@
 /* The configuration of a run in plain numbers. cli/setup/train_config.c makes it once from the options;
  * after that it is read-only and shared by all ranks. Strings are owned by the options. */
 #include "base/batch_schedule.h"
+#include "comm/device_data.h"
 #include "data/datasets.h"
 #include "logs/logs.h"
 #include "model/model_config.h"
@@ -79,6 +80,7 @@ typedef struct {
 
     /* machine */
     const char *device;                       /* back end: ref, cpu, cuda */
+    DeviceTransport device_transport;         /* what carries tensors between ranks on cuda */
     int      threads;                         /* per rank */
     /* What the user chose, KERNELS_AUTO: nothing; and the name of the family that computed the checkpoint of
      * `load`, NULL: not known. Which one the run has, all ranks agree on (trainer_choose_kernels). */

@@ -94,9 +94,7 @@ static Status open_queue(Trainer *t)
 {
     char name[32];
     bool real = !comm_dry(t->world), cuda = strcmp(t->config->device, "cuda") == 0;
-    int  place = transport_launcher_place();
-    bool threads = strcmp(t->transport->name, "threads") == 0;
-    if (real && cuda) snprintf(name, sizeof name, "cuda:%d", threads || place < 0 ? t->mesh.rank : place);
+    if (real && cuda) snprintf(name, sizeof name, "cuda:%d", trainer_device_number(t->transport));
     else              snprintf(name, sizeof name, "%s%s", real ? "" : "dry-", t->config->device);
     TRY(queue_open(&t->queue, name, t->config->threads, &t->step_state));
     if (t->queue.backend->device) TRY(queue_open(&t->host_queue, real ? "cpu" : "dry-cpu", 1, NULL));
@@ -448,7 +446,7 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     trainer_set_position(t, 0, 0);
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, train_config_mesh(config)));
     int sum_group = config->sum_group > 0 ? config->sum_group : COMM_SUM_GROUP;
-    trainer_data_open(t, transport);
+    TRY(trainer_data_open(t, transport));
     TRY(comm_world_sums(&t->world, transport, sum_group));
     /* before anything that may take long on one rank */
     TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));
@@ -499,6 +497,7 @@ void trainer_close(Trainer *t)
     trainer_comms_close(t);
     if (t->host_queue.backend) queue_close(&t->host_queue);
     queue_close(&t->queue);
+    free(t->own_config);
 }
 
 static void init_states(Trainer *t)
@@ -521,15 +520,31 @@ void trainer_init_to_load(Trainer *t)
     init_states(t);
 }
 
-Status trainer_start_work(Trainer *t, const TrainConfig *config, Transport *transport, TrainerWork *work,
-                          void *context)
+/* The memory of a run depends on what carries its messages, so that is known before it is measured. */
+static Status start_with(Trainer *t, const TrainConfig *config, Transport *transport, TrainerWork *work,
+                         void *context)
 {
     ArenaSizes sizes;
     int rank = transport->rank, ranks = transport->size;
-    *t = (Trainer){ 0 };
-    thread_context()->rank = rank;
     TRY(agree_at_start(transport, trainer_measure_work(&sizes, config, rank, ranks, work, context)));
     return trainer_open(t, config, transport, &sizes);
+}
+
+Status trainer_start_work(Trainer *t, const TrainConfig *config, Transport *transport, TrainerWork *work,
+                          void *context)
+{
+    DeviceTransport chosen;
+    *t = (Trainer){ 0 };
+    thread_context()->rank = transport->rank;
+    TRY(trainer_choose_transport(&chosen, config, transport));
+    if (chosen == config->device_transport) return start_with(t, config, transport, work, context);
+    TrainConfig *own = malloc(sizeof *own);
+    CHECK(own, "no memory for a configuration");
+    *own = *config;
+    own->device_transport = chosen;
+    Status status = start_with(t, own, transport, work, context);
+    t->own_config = own;
+    return status;
 }
 
 Status trainer_start(Trainer *t, const TrainConfig *config, Transport *transport)

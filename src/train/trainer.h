@@ -96,7 +96,8 @@ typedef struct Trainer {
     /* on a device: of numbers of the host, and what carries tensors between ranks; owned */
     Queue    host_queue;
     Arena    host_window;
-    DataTransport *staged;
+    DataTransport *device_data;
+    TrainConfig *own_config;                         /* of trainer_start, where it decided something; or NULL */
     OptimizerRun optimizer;                          /* its pieces are owned */
     AverageWeights average;                          /* of optimizers that average weights */
     /* of optimizers that take estimates: the update, from 1, that the last one was taken before; 0: none */
@@ -256,7 +257,11 @@ bool         trainer_evaluates_apart(const Trainer *trainer);
 ContextComms trainer_context(const Trainer *trainer);
 /* train/trainer_comms.c: what carries tensors between ranks, before the world is opened; trainer_comms_close
  * closes it. */
-void         trainer_data_open  (Trainer *trainer, Transport *transport);
+Status       trainer_data_open  (Trainer *trainer, Transport *transport);
+/* Resolves an `auto` of config, with TrainConfig.device_transport as DeviceTransport has it. Collective. */
+Status       trainer_choose_transport(DeviceTransport *chosen, const TrainConfig *config,
+                                      Transport *transport);
+int          trainer_device_number(const Transport *transport);      /* of this rank */
 /* The communicators of the mesh. Collective; NO_MEMORY, BAD_OPTION. */
 Status       trainer_comms_open (Trainer *trainer);
 void         trainer_comms_close(Trainer *trainer);                  /* and world */

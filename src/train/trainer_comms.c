@@ -2,7 +2,6 @@
  * them in the same order. */
 #include <stdlib.h>
 #include <string.h>
-#include "comm/staged.h"
 #include "train/trainer.h"
 
 /* Adds it to the list of those that trainer_comms_close closes. */
@@ -144,13 +143,35 @@ ContextComms trainer_context(const Trainer *t)
 
 /* ---- between devices ---- */
 
-/* Tensors of devices go through the host; nothing else carries them yet. */
-void trainer_data_open(Trainer *t, Transport *transport)
+/* Threads have the GPUs of the machine, processes the one of their place on it. */
+int trainer_device_number(const Transport *transport)
 {
-    bool device = strcmp(t->config->device, "cuda") == 0;
-    if (!device || transport->size == 1) return;
-    t->staged = transport->data = staged_data_open(transport, t->config->threads);
-    CHECK(t->staged, "no memory for messages between devices");
+    int place = transport_launcher_place();
+    return strcmp(transport->name, "threads") == 0 || place < 0 ? transport->rank : place;
+}
+
+static bool between_devices(const TrainConfig *config, const Transport *transport)
+{
+    return strcmp(config->device, "cuda") == 0 && transport->size > 1 && !transport->data;
+}
+
+Status trainer_choose_transport(DeviceTransport *chosen, const TrainConfig *config, Transport *transport)
+{
+    *chosen = config->device_transport;
+    if (!between_devices(config, transport)) return OK;
+    return device_transport_choose(chosen, config->device_transport, transport,
+                                   trainer_device_number(transport));
+}
+
+Status trainer_data_open(Trainer *t, Transport *transport)
+{
+    DeviceTransport chosen = t->config->device_transport;
+    if (!between_devices(t->config, transport)) return OK;
+    if (chosen == DEVICE_AUTO) TRY(trainer_choose_transport(&chosen, t->config, transport));
+    TRY(device_data_open(&t->device_data, chosen, transport, trainer_device_number(transport),
+                         t->config->threads));
+    transport->data = t->device_data;
+    return OK;
 }
 
 /* ---- sums of a few numbers over all ranks ---- */
@@ -205,7 +226,7 @@ void trainer_comms_close(Trainer *t)
 {
     while (t->comms > 0) comm_close(t->comm[--t->comms]);
     if (t->world) comm_close(t->world);
-    if (!t->staged) return;
-    t->staged->close(t->staged);
+    if (!t->device_data) return;
+    t->device_data->close(t->device_data);
     t->transport->data = NULL;
 }

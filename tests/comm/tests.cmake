@@ -14,3 +14,7 @@ foreach(mpi openmpi mpich)
         set_tests_properties(comm.mpi_${mpi} PROPERTIES LABELS "comm;slow" TIMEOUT 300)
     endif()
 endforeach()
+if(NOT JOTUN_HIP)                              # hipcc's programs need its runtime
+    add_test(NAME comm.no_vendor_library COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/comm/no_vendor_library.sh $<TARGET_FILE:jotun>)
+    set_tests_properties(comm.no_vendor_library PROPERTIES LABELS comm TIMEOUT 60 SKIP_RETURN_CODE 77)
+endif()

@@ -150,6 +150,16 @@ static void leave_out_evaluations(TrainConfig *r)
     r->eval_iters = r->eval_interval = 0;
 }
 
+static DeviceTransport device_transport(const Options *o)
+{
+    switch ((enum ChoiceOf_device_transport)o->device_transport.value) {
+    case CHOICE_device_transport_auto:   break;
+    case CHOICE_device_transport_nccl:   return DEVICE_NCCL;
+    case CHOICE_device_transport_staged: return DEVICE_STAGED;
+    }
+    return DEVICE_AUTO;
+}
+
 /* What checkpoints keep of the tokenizer. What nobody changed on purpose stays as it was recorded. */
 static Status tokenizer_record(TokenizerRecord *record, TokenizerFacts *facts, Options *o)
 {
@@ -209,7 +219,8 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .precision = setup_precision(o), .scaling = setup_scaling(o),
         .loss_scale = !o->fp16 ? 0 : o->loss_scale > 0 ? o->loss_scale : o->initial_loss_scale,
         .optimizer = optimizer_named(o->optimizer.word), .settings = setup_optimizer(o), .clip = o->clip_grad,
-        .seed = (uint64_t)o->seed, .device = device, .threads = (int)o->threads,
+        .seed = (uint64_t)o->seed, .device = device,
+        .device_transport = device_transport(o), .threads = (int)o->threads,
         .kernels = kernels(o), .kernels_before = o->checkpoint.kernels,
         .watchdog = o->watchdog_seconds, .split = o->split,
         .reset_positions = o->reset_positions,

@@ -22,6 +22,8 @@ typedef hipEvent_t gpuEvent_t;
 #define gpuGetLastError      hipGetLastError
 #define gpuMalloc            hipMalloc
 #define gpuFree              hipFree
+#define gpuMallocAsync       hipMallocAsync
+#define gpuFreeAsync         hipFreeAsync
 #define gpuMallocHost(m, n)  hipHostMalloc((m), (n), 0)
 #define gpuFreeHost          hipHostFree
 #define gpuMemcpyAsync       hipMemcpyAsync
@@ -62,6 +64,8 @@ typedef cudaEvent_t gpuEvent_t;
 #define gpuGetLastError      cudaGetLastError
 #define gpuMalloc            cudaMalloc
 #define gpuFree              cudaFree
+#define gpuMallocAsync       cudaMallocAsync
+#define gpuFreeAsync         cudaFreeAsync
 #define gpuMallocHost        cudaMallocHost
 #define gpuFreeHost          cudaFreeHost
 #define gpuMemcpyAsync       cudaMemcpyAsync

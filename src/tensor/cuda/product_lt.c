@@ -180,10 +180,10 @@ static double time_of(const Products *x, ProductPlan *plan, const Product *p, co
 enum { TRIAL_A, TRIAL_B, TRIAL_C, TRIAL_BIAS, TRIAL_FIRST, TRIAL_OTHER, TRIAL_BUFFERS };
 typedef struct { Product p; size_t bytes; void *buffer[TRIAL_BUFFERS]; } Trial;
 
-static void trial_close(const Trial *t)
+static void trial_close(const Trial *t, GpuStream *s)
 {
     for (int i = 0; i < TRIAL_BUFFERS; i++)
-        if (t->buffer[i]) gpu_free(t->buffer[i]);
+        if (t->buffer[i]) gpu_stream_free(s, t->buffer[i]);
 }
 
 static size_t matrix_bytes(TimingMatrix x)
@@ -209,7 +209,7 @@ static bool trial_open(Trial *t, const Product *p, GpuStream *s)
     for (int i = 0; i < TRIAL_BUFFERS && whole; i++) {
         bool operand = i < TRIAL_FIRST;
         if (operand && !wanted[i]) continue;
-        whole = (t->buffer[i] = gpu_alloc(operand ? matrix_bytes(x[i]) : t->bytes)) != NULL;
+        whole = (t->buffer[i] = gpu_stream_alloc(s, operand ? matrix_bytes(x[i]) : t->bytes)) != NULL;
         if (!whole) break;
         if (!operand) { timing_fill(s, t->buffer[i], t->bytes); continue; }
         x[i].data = t->buffer[i];
@@ -217,7 +217,7 @@ static bool trial_open(Trial *t, const Product *p, GpuStream *s)
     }
     t->p.a = t->buffer[TRIAL_A], t->p.b = t->buffer[TRIAL_B];
     t->p.c = t->buffer[TRIAL_C], t->p.bias = t->buffer[TRIAL_BIAS];
-    if (!whole) trial_close(t);
+    if (!whole) trial_close(t, s);
     return whole;
 }
 
@@ -239,7 +239,7 @@ static void choose(const Products *x, ProductPlan *plan, const Product *p, GpuSt
         best = took;
         plan->algorithm = result[i].algorithm;
     }
-    trial_close(&t);
+    trial_close(&t, s);
 }
 
 static ProductPlan *plan_of(Products *x, const Product *p, GpuStream *s, void *workspace)

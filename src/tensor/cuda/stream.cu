@@ -122,6 +122,19 @@ extern "C" void gpu_free(void *memory)
     gpu_check(gpuFree(memory), "gpuFree");
 }
 
+extern "C" void *gpu_stream_alloc(GpuStream *s, size_t bytes)
+{
+    void *memory = nullptr;
+    if (gpuMallocAsync(&memory, bytes, (gpuStream_t)s->stream) == 0) return memory;
+    (void)gpuGetLastError();
+    return nullptr;
+}
+
+extern "C" void gpu_stream_free(GpuStream *s, void *memory)
+{
+    gpu_check(gpuFreeAsync(memory, (gpuStream_t)s->stream), "gpuFreeAsync");
+}
+
 extern "C" void *gpu_host_alloc(size_t bytes)
 {
     void *memory = nullptr;

@@ -10,14 +10,21 @@ typedef enum { GPU_CPU_AT_ONCE, GPU_CPU_LATE, GPU_CPU_DRAWN } GpuCpuPace;
  * copies between it and the host; calls that wait for it; calls that take or give memory of either side. */
 typedef struct { long launches, copies, waits, allocations; } GpuCpuCounts;
 
+/* What goes wrong in the emulated NCCL (nccl.cpp), from the call number `after` on of the rank on a device: that call has another
+ * count, or another root or peer; it goes behind the next one; it is never made; the communicator fails; the rank ends in it; its kernel
+ * never ends. Or the library is missing, or too old. */
+typedef enum { GPU_CPU_NCCL_NO_FAULT, GPU_CPU_NCCL_COUNT, GPU_CPU_NCCL_ROOT, GPU_CPU_NCCL_SWAP, GPU_CPU_NCCL_LOST, GPU_CPU_NCCL_ERROR,
+               GPU_CPU_NCCL_DEAD, GPU_CPU_NCCL_HANG, GPU_CPU_NCCL_MISSING, GPU_CPU_NCCL_OLD } GpuCpuNcclFault;
 struct GpuCpuStream;
 #ifdef __cplusplus
 extern "C" {
 #endif
 void gpu_cpu_pace(GpuCpuPace pace, unsigned seed);
 void gpu_cpu_devices(int count);             /* 1 unless set, up to 16 */
-void gpu_cpu_deadlock(unsigned seconds);     /* nothing moves for so long while a stream is waited for; 60 unless set */
+void gpu_cpu_deadlock(unsigned seconds);     /* nothing moves for so long while a stream is waited for; 60 unless set; 0: never */
 void gpu_cpu_hang(struct GpuCpuStream *stream);      /* gives it a kernel that never ends */
+void gpu_cpu_nccl_fault(GpuCpuNcclFault kind, int device, long after);
+int  gpu_cpu_nccl_most(void);                /* the most blocks of its kernels that a device had at once, since the last call */
 void gpu_cpu_order(unsigned seed);           /* 0: blocks, warps and lanes run as numbered; else as drawn */
 void gpu_cpu_patience(unsigned seconds);     /* a launch that takes longer is a deadlock; 60 unless set */
 GpuCpuCounts gpu_cpu_counts(void);

@@ -92,6 +92,8 @@ void gpu_cpu_die(const char *format, ...)
 
 /* ---- progress ---- */
 
+static std::chrono::seconds patience(void) { return std::chrono::seconds(deadlock_seconds ? deadlock_seconds : 1000000); }
+
 void gpu_cpu_moved(void)
 {
     moves++;
@@ -154,12 +156,23 @@ static void sleep_for_others(void)
 {
     const uint64_t before = moves;
     sleeping++;
-    if (members > 0 && sleeping >= members) deadlock();
+    if (members > 0 && sleeping >= members && deadlock_seconds) deadlock();
     leave();
     std::unique_lock<std::mutex> lock(everything, std::adopt_lock);
-    const bool came = changed.wait_for(lock, std::chrono::seconds(deadlock_seconds), [&] { return moves != before; });
+    const bool came = changed.wait_for(lock, patience(), [&] { return moves != before; });
     lock.release();
     if (!came) deadlock();
+}
+
+void gpu_cpu_wait(std::function<bool()> done, std::function<std::string()> explain)
+{
+    while (!done()) {
+        leave();
+        std::unique_lock<std::mutex> lock(everything, std::adopt_lock);
+        const bool came = changed.wait_for(lock, patience(), [&] { return done(); });
+        lock.release();
+        if (!came) gpu_cpu_die("deadlock: a rank waits for %s", explain().c_str());
+    }
 }
 
 /* Runs the stream's items, and others where they have to wait, until `done`. */
@@ -217,7 +230,7 @@ static int queried(bool done)
     const auto now = std::chrono::steady_clock::now();
     if (done) return 0;
     if (moves != before) before = moves, since = now;
-    if (now - since > std::chrono::seconds(deadlock_seconds)) deadlock();
+    if (now - since > patience()) deadlock();
     if (pace == GPU_CPU_DRAWN ? draw(2) : ++asked % QUERIES == 0) run_any();
     return NOT_READY;
 }

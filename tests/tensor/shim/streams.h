@@ -16,6 +16,7 @@ struct GpuCpuItem {
 extern thread_local GpuCpuCounts gpu_cpu_counted;      /* of gpu_cpu_counts */
 void gpu_cpu_put_item(gpuStream_t stream, GpuCpuItem item);
 void gpu_cpu_moved(void);                              /* something may be ready that was not */
+void gpu_cpu_wait(std::function<bool()> done, std::function<std::string()> explain);      /* for other threads */
 void gpu_cpu_member(int more);                         /* threads that will use streams: where all sleep, it is a deadlock */
 int  gpu_cpu_device_of(gpuStream_t stream);
 void gpu_cpu_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));

@@ -1,0 +1,18 @@
+#ifndef COMM_DEVICE_DATA_H
+#define COMM_DEVICE_DATA_H
+/* What carries tensors between ranks that compute on devices: NCCL (comm/nccl.h) or the host
+ * (comm/staged.h). */
+#include "comm/data_transport.h"
+
+typedef enum { DEVICE_AUTO, DEVICE_NCCL, DEVICE_STAGED } DeviceTransport;
+
+/* Collective over all ranks, before comm_world; resolves DEVICE_AUTO: NCCL where all ranks can open it, in one
+ * version, and have devices of their own, else staged, with a line in rank 0's log that says why. BAD_OPTION,
+ * on all ranks alike, where NCCL is wanted and cannot be had. device: this rank's number. On the transport of
+ * the dry run DEVICE_AUTO is NCCL. */
+Status device_transport_choose(DeviceTransport *chosen, DeviceTransport wanted, Transport *control,
+                               int device);
+/* Opens it; the caller closes it after the comms. threads: of sums on the host. */
+Status device_data_open(DataTransport **data, DeviceTransport chosen, Transport *control, int device,
+                        int threads);
+#endif
