@@ -1,5 +1,6 @@
 /* Devices, streams and device memory (see stream.h), in calls that CUDA, HIP and the tests' shim share. */
 #include <stdio.h>
+#include <stdlib.h>
 #include "tensor/cuda/gpu.h"
 #include "tensor/cuda/stream.h"
 
@@ -11,9 +12,13 @@ void gpu_check(int error, const char *what)
 static void *memory_take(void *, size_t bytes)  { return gpu_alloc(bytes); }
 static void  memory_give(void *, void *memory)  { gpu_free(memory); }
 
-/* Devices are counted through again. */
+/* Devices are counted through again. Streams that share a connection to the device wait for each other, which
+ * the kernels of NCCL would not survive (comm/nccl.h): there is one for each, up to 32, unless the
+ * environment has another number. It is set before the first call of the runtime. */
 static Status device_find(int *device)
 {
+    static const int connections = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    (void)connections;
     int devices = 0, error = gpuGetDeviceCount(&devices);
     if (error)
         return fail(BAD_OPTION, "no GPU can be used on this machine: %s; use --device cpu",
