@@ -46,7 +46,7 @@ typedef struct {
 struct DataTransport {
     const char *name;                                 /* "host" */
     void       *self;
-    bool        adds;                                 /* reductions of 16 bits are its own, as fast as wider ones */
+    bool        adds;                                 /* it reduces 16 bits itself, as fast as more */
     /* Collective over the members, whose world ranks ascend. sum_group: ranks of an inner group of sums
      * (comm/sum_order.h). name: of the comm, for messages, which lives as long. NULL: no memory. */
     DataGroup *(*group_open) (DataTransport *d, Transport *control, const int *ranks, int count,

@@ -28,7 +28,10 @@ static void rank_device(RankDevice *mine, int device)
     nccl_close(&nccl);
 }
 
-static const char *version_of(const RankDevice *d, char text[24]) { return nccl_version_text(text, d->version); }
+static const char *version_of(const RankDevice *d, char text[24])
+{
+    return nccl_version_text(text, d->version);
+}
 
 /* Why the ranks cannot use NCCL; "": they can. */
 static void reason(char *why, size_t bytes, const RankDevice *of, int ranks)

@@ -6,10 +6,10 @@
 
 typedef enum { DEVICE_AUTO, DEVICE_NCCL, DEVICE_STAGED } DeviceTransport;
 
-/* Collective over all ranks, before comm_world; resolves DEVICE_AUTO: NCCL where all ranks can open it, in one
- * version, and have devices of their own, else staged, with a line in rank 0's log that says why. BAD_OPTION,
- * on all ranks alike, where NCCL is wanted and cannot be had. device: this rank's number. On the transport of
- * the dry run DEVICE_AUTO is NCCL. */
+/* Collective over all ranks, before comm_world; resolves DEVICE_AUTO: NCCL where all ranks can open it, in
+ * one version, and have devices of their own, else staged, with a line in rank 0's log that says why.
+ * BAD_OPTION, the same on every rank, where NCCL is wanted and cannot be had. device: this rank's number. On
+ * the transport of the dry run DEVICE_AUTO is NCCL. */
 Status device_transport_choose(DeviceTransport *chosen, DeviceTransport wanted, Transport *control,
                                int device);
 /* Opens it; the caller closes it after the comms. threads: of sums on the host. */

@@ -15,7 +15,13 @@ enum { CALLS = 4096, ON_DEVICE = 1 << 30, USES = 1 << 18 };
 
 /* sum: gathered numbers that are added at the wait, into out. issued: its event is recorded; waited: that may
  * still come. */
-typedef struct { bool used, issued, waited; int uses; QueueEvent done; Queue *queue; Tensor out, sum; } NcclCall;
+typedef struct {
+    bool       used, issued, waited;
+    int        uses;
+    QueueEvent done;
+    Queue     *queue;
+    Tensor     out, sum;
+} NcclCall;
 
 struct DataGroup {
     DataTransport *transport;                         /* the host's, and its group */
@@ -65,8 +71,8 @@ static void nccl_check(NcclData *n, DataGroup *g, int result, const char *what)
     if (result == NCCL_REMOTE_ERROR) usleep(OTHERS_FIRST_US);
     if (data_aborting()) for (;;) pause();
     const char *more = n->nccl.GetLastError(g->comm);
-    stop_world(__FILE__, __LINE__, "%s: %s of communicator %s failed on rank %d of %d (rank %d of the world): "
-               "%s%s%s; %s", n->nccl.name, what, g->name, g->rank, g->count, g->world_rank,
+    stop_world(__FILE__, __LINE__, "%s: %s of communicator %s failed on rank %d of %d (rank %d of the "
+               "world): %s%s%s; %s", n->nccl.name, what, g->name, g->rank, g->count, g->world_rank,
                n->nccl.GetErrorString(result), more && *more ? ": " : "", more ? more : "", cure(result));
 }
 
@@ -367,7 +373,7 @@ static bool on_device(int number) { return number >= ON_DEVICE; }
 static bool nccl_is_complete(void *transport, int number)
 {
     NcclData *n = ((DataTransport *)transport)->self;
-    if (!on_device(number)) return true;              /* while the host waits for it, the heartbeat shows it */
+    if (!on_device(number)) return true;              /* the heartbeat shows it while it is waited for */
     check_groups(n);
     pthread_mutex_lock(&n->lock);
     const NcclCall *c = call_of(n, number);
@@ -446,7 +452,8 @@ static Status data_make(DataTransport **data, Transport *control, bool dry)
     n->dry  = dry;
     pthread_mutex_init(&n->lock, NULL);
     *d = (DataTransport){
-        .name = "nccl", .self = n, .adds = true, .group_open = nccl_group_open, .group_close = nccl_group_close,
+        .name = "nccl", .self = n, .adds = true,
+        .group_open = nccl_group_open, .group_close = nccl_group_close,
         .window = nccl_window, .payload = nccl_payload, .begin = nccl_begin, .poll = nccl_poll,
         .done = nccl_done, .idle = nccl_idle, .wait = nccl_wait, .close = nccl_data_close,
         .is_complete = dry ? NULL : nccl_is_complete, .abort = dry ? NULL : nccl_abort,

@@ -1,8 +1,8 @@
 #ifndef COMM_NCCL_H
 #define COMM_NCCL_H
 /* Tensors of devices by NCCL, or RCCL: a data transport whose calls run on the devices, in their order, while
- * the host goes on. Each rank has a GPU of its own. NEVER RUN ON HARDWARE: tests run it on emulated devices
- * (tests/tensor/shim).
+ * the host continues. Each rank has a GPU of its own. It has never run on hardware: tests execute it on
+ * emulated devices (tests/tensor/shim).
  *
  * A group has a communicator and a lane, a stream beside the rank's queue. A call makes the lane follow the
  * queue, is put on the lane, and records an event there, which the queue follows at the wait. So the host
@@ -23,10 +23,11 @@
  * MEMORY. Not in the dry run: NCCL's buffers, for each communicator at most NCCL_BLOCKS times NCCL_BUFFSIZE
  * (4 MiB unless the environment has another) for each neighbour that it has used.
  *
- * SUMS are NCCL's, in the type of the tensor, except those of few F64 numbers, by which ranks decide together:
- * they are gathered and added in the order of ranks by an operation of the queue, so that all groups that add
- * the same numbers get the same bits. For the others NCCL promises the same bits on all ranks of a group, and
- * again for the same ranks, GPUs and library; not the same in two groups on other GPUs. */
+ * SUMS are NCCL's, in the type of the tensor, except those of few F64 numbers, by which ranks decide
+ * together: they are gathered and added in the order of ranks by an operation of the queue, so that all
+ * groups that add the same numbers get the same bits. For the others NCCL promises the same bits on all ranks
+ * of a group, and again for the same ranks, GPUs and library; not the same in two groups on other GPUs.
+ */
 #include "comm/data_transport.h"
 
 enum { NCCL_BLOCKS = 8 };

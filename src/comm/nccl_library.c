@@ -12,7 +12,7 @@ Status nccl_open(Nccl *nccl)
     *nccl = (Nccl){ .library = NULL };
     char why[256] = "";                               /* of the first row: most machines have neither */
     for (size_t i = 0; !nccl->library && i < COUNT(row); i++) {
-        nccl->library = dlopen(row[i].file, RTLD_NOW | RTLD_LOCAL);
+        nccl->library = dlopen(row[i].file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);      /* it has threads */
         nccl->name    = row[i].name;
         if (!nccl->library && i == 0) strncat(why, dlerror(), sizeof why - 1);
     }

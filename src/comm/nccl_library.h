@@ -29,7 +29,8 @@ enum { NCCL_OK, NCCL_DEVICE_ERROR, NCCL_SYSTEM_ERROR, NCCL_INTERNAL_ERROR, NCCL_
 enum { NCCL_SUM = 0, NCCL_MAX = 2 };
 enum { NCCL_U8 = 1, NCCL_F16 = 6, NCCL_F32 = 7, NCCL_F64 = 8, NCCL_BF16 = 9 };
 
-/* ROW(result, name, arguments): the function nccl<name>; an int is an ncclResult_t, a stream a cudaStream_t. */
+/* ROW(result, name, arguments): the function nccl<name>; its result is an ncclResult_t where that is an int,
+ * and a stream is a cudaStream_t. */
 #define NCCL_FUNCTIONS(ROW)                                                                                  \
     ROW(int, GetVersion,         (int *version))                                                             \
     ROW(int, GetUniqueId,        (NcclId *id))                                                               \

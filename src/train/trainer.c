@@ -446,7 +446,7 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     trainer_set_position(t, 0, 0);
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, train_config_mesh(config)));
     int sum_group = config->sum_group > 0 ? config->sum_group : COMM_SUM_GROUP;
-    TRY(trainer_data_open(t, transport));
+    TRY(trainer_data_open(t, transport));                      /* same on every rank */
     TRY(comm_world_sums(&t->world, transport, sum_group));
     /* before anything that may take long on one rank */
     TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));
@@ -536,7 +536,7 @@ Status trainer_start_work(Trainer *t, const TrainConfig *config, Transport *tran
     DeviceTransport chosen;
     *t = (Trainer){ 0 };
     thread_context()->rank = transport->rank;
-    TRY(trainer_choose_transport(&chosen, config, transport));
+    TRY(trainer_choose_transport(&chosen, config, transport));     /* same on every rank */
     if (chosen == config->device_transport) return start_with(t, config, transport, work, context);
     TrainConfig *own = malloc(sizeof *own);
     CHECK(own, "no memory for a configuration");

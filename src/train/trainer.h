@@ -97,7 +97,7 @@ typedef struct Trainer {
     Queue    host_queue;
     Arena    host_window;
     DataTransport *device_data;
-    TrainConfig *own_config;                         /* of trainer_start, where it decided something; or NULL */
+    TrainConfig *own_config;                         /* where trainer_start decided something; or NULL */
     OptimizerRun optimizer;                          /* its pieces are owned */
     AverageWeights average;                          /* of optimizers that average weights */
     /* of optimizers that take estimates: the update, from 1, that the last one was taken before; 0: none */
@@ -256,7 +256,7 @@ bool         trainer_evaluates_apart(const Trainer *trainer);
 /* The communicators of attention within cp, by --cp-comm-type. */
 ContextComms trainer_context(const Trainer *trainer);
 /* train/trainer_comms.c: what carries tensors between ranks, before the world is opened; trainer_comms_close
- * closes it. */
+ * closes it. Collective; the same failure on all ranks. */
 Status       trainer_data_open  (Trainer *trainer, Transport *transport);
 /* Resolves an `auto` of config, with TrainConfig.device_transport as DeviceTransport has it. Collective. */
 Status       trainer_choose_transport(DeviceTransport *chosen, const TrainConfig *config,

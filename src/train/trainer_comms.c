@@ -166,12 +166,15 @@ Status trainer_choose_transport(DeviceTransport *chosen, const TrainConfig *conf
 Status trainer_data_open(Trainer *t, Transport *transport)
 {
     DeviceTransport chosen = t->config->device_transport;
+    Status status = OK;
     if (!between_devices(t->config, transport)) return OK;
-    if (chosen == DEVICE_AUTO) TRY(trainer_choose_transport(&chosen, t->config, transport));
-    TRY(device_data_open(&t->device_data, chosen, transport, trainer_device_number(transport),
-                         t->config->threads));
-    transport->data = t->device_data;
-    return OK;
+    if (chosen == DEVICE_AUTO) status = trainer_choose_transport(&chosen, t->config, transport);
+    if (status == OK)
+        status = device_data_open(&t->device_data, chosen, transport, trainer_device_number(transport),
+                                  t->config->threads);
+    status = agree_at_start(transport, status);
+    if (status == OK) transport->data = t->device_data;
+    return status;
 }
 
 /* ---- sums of a few numbers over all ranks ---- */

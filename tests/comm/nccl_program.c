@@ -347,7 +347,7 @@ static const Row rows[] = {
 
 int main(int words, char **word)
 {
-    gpu_cpu_deadlock(60);
+    gpu_cpu_deadlock(20);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (words != 2 || strcmp(word[1], rows[i].name) != 0) continue;
         gpu_cpu_nccl_fault(rows[i].fault, 1, rows[i].after);

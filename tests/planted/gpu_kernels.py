@@ -1,4 +1,4 @@
-"""Rows of bugs.py in the optimizers' kernels for GPUs, which the shim runs on the CPU."""
+"""Rows of bugs.py in kernels for GPUs and in messages between GPUs, which the shim runs on the CPU."""
 GPU_KERNELS = [
     ("a GPU's AdamW of 8 bits that reads its second moment by the codes of the first", "src/tensor/cuda/optimizers/adam8bit.cu",
      "value[CODE_VALUES + v_code[i]]", "value[v_code[i]]", "tensor.cuda_ops32"),
@@ -10,4 +10,12 @@ GPU_KERNELS = [
      "(int64_t)gridDim.x * GPU_THREADS * N;", "(int64_t)gridDim.x * GPU_THREADS;", "tensor.cuda_ops32"),
     ("a GPU's drawn target from the first tile alone", "src/tensor/cuda/xent.cu",
      "        sum += more;\n", "", "tensor.cuda_ops32"),
+    ("a message between GPUs that does not wait for the kernels before it", "src/comm/nccl.c",
+     "    queue_follow(&g->lane, &g->ready);\n", "", "comm.nccl"),
+    ("a kernel that does not wait for the message before it", "src/comm/nccl.c",
+     "    queue_follow(c->queue, &c->done);\n", "", "comm.nccl"),
+    ("a host that waits in a message between GPUs", "src/comm/nccl.c",
+     "    issue(n, g, call);\n", "    issue(n, g, call);\n    queue_wait(&g->lane);\n", "comm.nccl"),
+    ("numbers that decide added in an order of NCCL's", "src/comm/nccl.c",
+     "return call->verb == DATA_ALL_REDUCE && call->reduction", "return false && call->verb == DATA_ALL_REDUCE && call->reduction", "comm.nccl"),
 ]

@@ -28,13 +28,39 @@ SAME(sizeof(LtAlgorithm), sizeof(cublasLtMatmulAlgo_t));
 SAME(sizeof(LtHeuristic), sizeof(cublasLtMatmulHeuristicResult_t));
 SAME(offsetof(LtHeuristic, workspace), offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize));
 SAME(offsetof(LtHeuristic, status), offsetof(cublasLtMatmulHeuristicResult_t, state));
-/* The types of all functions but for pointers to the library's own structs. */
-_Static_assert(_Generic(&cublasLtMatrixLayoutCreate,
-    cublasStatus_t (*)(cublasLtMatrixLayout_t *, cudaDataType, uint64_t, uint64_t, int64_t): 1, default: 0), "layout");
-_Static_assert(_Generic(&cublasLtMatmul,
-    cublasStatus_t (*)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void *, const void *, cublasLtMatrixLayout_t,
-        const void *, cublasLtMatrixLayout_t, const void *, const void *, cublasLtMatrixLayout_t, void *,
-        cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t): 1, default: 0), "matmul");
+/* The type of each function: where ours has an int, it is an enum, and where ours has a pointer to anything, one to a struct of the library. */
+#define TYPE(function, ...) _Static_assert(_Generic(&function, __VA_ARGS__: 1, default: 0), #function)
+TYPE(cublasLtCreate,             cublasStatus_t (*)(cublasLtHandle_t *));
+TYPE(cublasLtDestroy,            cublasStatus_t (*)(cublasLtHandle_t));
+TYPE(cublasLtMatmulDescCreate,   cublasStatus_t (*)(cublasLtMatmulDesc_t *, cublasComputeType_t, cudaDataType_t));
+TYPE(cublasLtMatmulDescDestroy,  cublasStatus_t (*)(cublasLtMatmulDesc_t));
+TYPE(cublasLtMatmulDescSetAttribute, cublasStatus_t (*)(cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t, const void *, size_t));
+TYPE(cublasLtMatrixLayoutCreate, cublasStatus_t (*)(cublasLtMatrixLayout_t *, cudaDataType, uint64_t, uint64_t, int64_t));
+TYPE(cublasLtMatrixLayoutDestroy, cublasStatus_t (*)(cublasLtMatrixLayout_t));
+TYPE(cublasLtMatmulPreferenceCreate,  cublasStatus_t (*)(cublasLtMatmulPreference_t *));
+TYPE(cublasLtMatmulPreferenceDestroy, cublasStatus_t (*)(cublasLtMatmulPreference_t));
+TYPE(cublasLtMatmulPreferenceSetAttribute, cublasStatus_t (*)(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t, const void *, size_t));
+TYPE(cublasLtMatmulAlgoGetHeuristic, cublasStatus_t (*)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+    cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int, cublasLtMatmulHeuristicResult_t *, int *));
+TYPE(cublasLtMatmul, cublasStatus_t (*)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void *, const void *, cublasLtMatrixLayout_t,
+    const void *, cublasLtMatrixLayout_t, const void *, const void *, cublasLtMatrixLayout_t, void *,
+    cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *, void *, size_t, cudaStream_t));
+#define OURS(name, ...) _Static_assert(_Generic(((Lt *)0)->name, __VA_ARGS__: 1, default: 0), #name)
+OURS(Create,             int (*)(void **));
+OURS(Destroy,            int (*)(void *));
+OURS(MatmulDescCreate,   int (*)(void **, int, int));
+OURS(MatmulDescDestroy,  int (*)(void *));
+OURS(MatmulDescSetAttribute, int (*)(void *, int, const void *, size_t));
+OURS(MatrixLayoutCreate, int (*)(void **, int, uint64_t, uint64_t, int64_t));
+OURS(MatrixLayoutDestroy, int (*)(void *));
+OURS(MatmulPreferenceCreate,  int (*)(void **));
+OURS(MatmulPreferenceDestroy, int (*)(void *));
+OURS(MatmulPreferenceSetAttribute, int (*)(void *, int, const void *, size_t));
+OURS(MatmulAlgoGetHeuristic, int (*)(void *, void *, void *, void *, void *, void *, void *, int, LtHeuristic *, int *));
+OURS(Matmul, int (*)(void *, void *, const void *, const void *, void *, const void *, void *, const void *, const void *, void *, void *,
+    void *, const LtAlgorithm *, void *, size_t, void *));
+SAME(sizeof(cublasStatus_t), sizeof(int));
+SAME(sizeof(cudaDataType_t), sizeof(int));
 
 int main(void) { return 0; }
 #else

@@ -75,6 +75,54 @@ static void layouts_train(void **state)
     print_message("at most %d thread blocks of NCCL on a device at once\n", gpu_cpu_nccl_most());
 }
 
+/* `auto` is decided before the memory is measured: arenas are full to the byte with either. */
+typedef struct { TrainConfig config; const char *wanted; } Start;
+
+static Status start_rank(Transport *transport, void *context)
+{
+    const Start *start = context;
+    Trainer t;
+    TRY(trainer_start(&t, &start->config, transport));
+    if (strcmp(transport->data->name, start->wanted) != 0) fail_msg("messages go by %s, not %s", transport->data->name, start->wanted);
+    trainer_init(&t);
+    for (int i = 0; i < 2; i++) trainer_step(&t);
+    trainer_evaluate_split(&t, SPLIT_VALID);
+    for (int i = 0; i < ARENAS; i++)
+        if (t.arena[i].peak != t.arena[i].size) fail_msg("arena %s: %zu of %zu bytes", t.arena[i].name, t.arena[i].peak, t.arena[i].size);
+    trainer_close(&t);
+    return OK;
+}
+
+static void the_choice_is_measured(void **state)
+{
+    static const struct { int devices; DeviceTransport wanted; const char *name; } row[] = {
+        { 2, DEVICE_AUTO, "nccl" }, { 1, DEVICE_AUTO, "staged" }, { 2, DEVICE_STAGED, "staged" }, { 2, DEVICE_NCCL, "nccl" } };
+    (void)state;
+    gpu_cpu_pace(GPU_CPU_LATE, 0);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        Start start = { layout_job(&cases[0], "cuda", &rows[1]).config, row[i].name };
+        start.config.device_transport = row[i].wanted;
+        gpu_cpu_devices(row[i].devices);
+        if (transport_threads_run(2, start_rank, &start) != OK) fail_msg("%s", fail_text());
+    }
+    Start forced = { layout_job(&cases[0], "cuda", &rows[1]).config, "" };
+    gpu_cpu_devices(1);
+    assert_int_equal(transport_threads_run(2, start_rank, &forced), BAD_OPTION);
+    if (!strstr(fail_text(), "--device-transport nccl: ranks 0 and 1 share GPU")) fail_msg("%s", fail_text());
+}
+
+/* Sums of bf16 are built for NCCL alone. */
+static void staged_refuses_bf16_sums(void **state)
+{
+    ArenaSizes sizes;
+    TrainConfig config = layout_job(&cases[CASES - 1], "cuda", &rows[1]).config;
+    (void)state;
+    config.precision.message_bf16 = true;
+    config.device_transport = DEVICE_STAGED;
+    assert_int_equal(trainer_measure(&sizes, &config, 0, 2), BAD_OPTION);
+    if (!strstr(fail_text(), "--grad-reduce-in-bf16 between GPUs is built for --device-transport nccl")) fail_msg("%s", fail_text());
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -84,7 +132,9 @@ static int setup(void **state)
 
 int main(int words, char **word)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(layouts_train) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_choice_is_measured), cmocka_unit_test(staged_refuses_bf16_sums), cmocka_unit_test(layouts_train),
+    };
     if (words == 3) part = atoi(word[1]), parts = atoi(word[2]);
     return cmocka_run_group_tests(tests, setup, NULL);
 }

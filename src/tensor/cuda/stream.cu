@@ -1,5 +1,6 @@
 /* Devices, streams and device memory (see stream.h), in calls that CUDA, HIP and the tests' shim share. */
 #include <stdio.h>
+#include <stdlib.h>
 #include "tensor/cuda/gpu.h"
 #include "tensor/cuda/stream.h"
 
@@ -13,9 +14,13 @@ static void  memory_give(void *, void *memory)  { gpu_free(memory); }
 static void *pinned_take(void *, size_t bytes)  { return gpu_host_alloc(bytes); }
 static void  pinned_give(void *, void *memory)  { gpu_host_free(memory); }
 
-/* Devices are counted through again. */
+/* Devices are counted through again. Streams that share a connection to the device wait for each other, which
+ * the kernels of NCCL would not survive (comm/nccl.h): there is one for each, up to 32, unless the
+ * environment has another number. It is set before the first call of the runtime. */
 static Status device_find(int *device)
 {
+    static const int connections = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    (void)connections;
     int devices = 0, error = gpuGetDeviceCount(&devices);
     if (error)
         return fail(BAD_OPTION, "no GPU can be used on this machine: %s; use --device cpu",

@@ -37,9 +37,9 @@ Status gpu_address(char *address, int bytes, int device);
 /* Device memory, at start-up only; the caller frees it with gpu_free. NULL where there is not so much. */
 void  *gpu_alloc(size_t bytes);
 void   gpu_free (void *memory);
-/* Device memory for what is put on the stream between the two calls, which wait for nothing. gpu_free waits for
- * the whole device, and so for messages: during a step that would be a deadlock, since what the other ranks
- * need for those may come later. NULL where there is not so much. */
+/* Device memory for what is put on the stream between the two calls, which wait for nothing. gpu_free waits
+ * for the whole device, and so for messages: during a step that would be a deadlock, since what the other
+ * ranks need for those may come later. NULL where there is not so much. */
 void  *gpu_stream_alloc(GpuStream *s, size_t bytes);
 void   gpu_stream_free (GpuStream *s, void *memory);
 /* Pinned memory of the host. NULL where there is not so much. */
