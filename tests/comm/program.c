@@ -62,9 +62,9 @@ int main(int argc, char **argv)
         printf("%016" PRIx64 "\n", hash);
         return ended(status);
     }
-    Status status = transport_mpi_open(&transport, 0, &argc, &argv);
+    Status status = transport_open(&transport, 0, 0, &argc, &argv);
     if (status != OK) return ended(status);
-    if (!transport) return fprintf(stderr, "no MPI started this\n"), 2;
+    if (!transport) return fprintf(stderr, "no launcher started this\n"), 2;
     int rank = transport->rank;
     if (argc > 1 && strcmp(argv[1], "unread") == 0) return ended(unread_body(transport));
     status   = loop ? loop_body(transport, argv[2]) : program_body(transport, &hash);

@@ -53,10 +53,10 @@ static bool ranks_of_preset(const Options *o)
 static Status take_ranks(Options *o, const Transport *mpi)
 {
     if (mpi && ranks_of_preset(o)) o->source[OPTION_ranks].kind = SOURCE_NOTHING;
-    if (mpi) options_fill(o, OPTION_ranks, mpi->size, "the MPI launcher");
+    if (mpi) options_fill(o, OPTION_ranks, mpi->size, "the launcher");
     if (!mpi || o->ranks == mpi->size) return OK;
-    return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out",
-                (long long)o->ranks, mpi->size);
+    return fail(BAD_OPTION, "--ranks %lld, but the launcher started %d; leave --ranks out", (long long)o->ranks,
+                mpi->size);
 }
 
 /* A rank without MPI cannot agree with the others, so it prints its own message. */
@@ -79,7 +79,7 @@ Status setup_refused(Status status, int argc, char **argv)
     if (!transport_launcher()) return status;
     failure_keep(&failure, status);
     log_mute(transport_launcher_rank() != 0);
-    Status opened = transport_mpi_open(&mpi, SECONDS, &argc, &argv);
+    Status opened = transport_open(&mpi, SECONDS, 0, &argc, &argv);
     status = failure_report(&failure);
     return opened == OK ? setup_agree(mpi, status) : status;
 }
@@ -156,7 +156,7 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
     bool said = options_typed_by_person(o, OPTION_watchdog_seconds);
     double limit = said ? o->watchdog_seconds : 60 * o->timeout_minutes;
-    Status opened = transport_mpi_open(mpi, limit, &argc, &argv);
+    Status opened = transport_open(mpi, limit, (int)o->control_port, &argc, &argv);
     log_mute(transport_launcher_rank() != 0);
     status = status != OK ? failure_report(&failure) : opened;
     if (opened != OK) return unagreed(status);
