@@ -29,16 +29,18 @@ static Status tcp_failed(const char *what)
                 strerror(errno));
 }
 
-/* Where the other ranks reach this one: as the transport knows, or this host's address on the route to another
- * host of the job; where that one's name has no address, on the route to far away: by documentation's
- * addresses, to which nothing is sent. The first interface may be one of containers or of management. */
+/* Where the other ranks reach this one: as the transport knows, or this host's address on the route to
+ * another host of the job; where that one's name has no address, on the route to far away, to addresses
+ * that are nobody's and to which nothing is sent. The first interface may be one of containers. */
 static SocketAddress own_address(const Comm *world, const char *other_host)
 {
     SocketAddress own, to;
+    const char *known = world->transport->address;
     const char *why, *const far[] = { other_host, "192.0.2.1", "2001:db8::1" };
-    if (*world->transport->address && socket_resolve(&own, 1, world->transport->address, 0, &why) > 0) return own;
+    if (*known && socket_resolve(&own, 1, known, 0, &why) > 0) return own;
     for (int i = 0; other_host && i < COUNT(far); i++)
-        if (socket_resolve(&to, 1, far[i], 0, &why) > 0 && socket_route(&own, &to) && !socket_is_loopback(&own))
+        if (socket_resolve(&to, 1, far[i], 0, &why) > 0 && socket_route(&own, &to) &&
+            !socket_is_loopback(&own))
             return own;
     return (SocketAddress){ .ip = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
 }

@@ -20,14 +20,14 @@ static const Launcher launchers[] = {
       "LOCAL_RANK", true, JOIN_NEXT_PORT, NULL },
     { "Open MPI", { "OMPI_COMM_WORLD_SIZE" }, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
       "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", false, JOIN_MPI, &mpi_openmpi },
-    { "MPICH", { "PMI_SIZE", "PMI_RANK" }, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID", false,
-      JOIN_MPI, &mpi_mpich },
+    { "MPICH", { "PMI_SIZE", "PMI_RANK" }, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID",
+      false, JOIN_MPI, &mpi_mpich },
     { "srun (PMIx)", { "PMIX_NAMESPACE", "PMIX_RANK" }, "PMIX_RANK", "SLURM_STEP_NUM_TASKS",
       "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", true, JOIN_MPI, NULL },
-    { "RANK and WORLD_SIZE", { "RANK", "WORLD_SIZE", "MASTER_ADDR" }, "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
-      "LOCAL_RANK", true, JOIN_NEXT_PORT, NULL },
-    { "srun", { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID" }, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
-      "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", true, JOIN_SLURM, NULL },
+    { "the launcher (RANK)", { "RANK", "WORLD_SIZE", "MASTER_ADDR" }, "RANK", "WORLD_SIZE",
+      "LOCAL_WORLD_SIZE", "LOCAL_RANK", true, JOIN_NEXT_PORT, NULL },
+    { "srun", { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID" }, "SLURM_PROCID",
+      "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", true, JOIN_SLURM, NULL },
 };
 
 /* The number that a variable begins with: SLURM_STEP_TASKS_PER_NODE is "8(x4)". */
@@ -103,9 +103,11 @@ static Status number_read(int *out, const Launcher *l, const char *name, int low
     const char *text = getenv(name);
     char *end;
     long  value = text ? strtol(text, &end, 10) : -1;
-    if (!text) return fail(BAD_OPTION, "%s does not set %s, a number from %d to %d", l->name, name, low, high);
+    if (!text)
+        return fail(BAD_OPTION, "%s does not set %s, a number from %d to %d", l->name, name, low, high);
     if (end == text || *end || value < low || value > high)
-        return fail(BAD_OPTION, "%s is %s, which is no number from %d to %d (%s)", name, text, low, high, l->name);
+        return fail(BAD_OPTION, "%s is %s, which is no number from %d to %d (%s)", name, text, low, high,
+                    l->name);
     *out = (int)value;
     return OK;
 }
@@ -185,7 +187,8 @@ Status transport_open(Transport **transport, double seconds, int control_port, i
     *transport = NULL;
     if (!l) return OK;
     start_limit(seconds, transport_launcher_rank());
-    TRY(l->join == JOIN_MPI ? mpi_open(transport, l, argc, argv) : tcp_open(transport, l, seconds, control_port));
+    TRY(l->join == JOIN_MPI ? mpi_open(transport, l, argc, argv)
+                            : tcp_open(transport, l, seconds, control_port));
     job_transport = *transport;
     stop_world_hook(abort_job);
     return OK;

@@ -53,7 +53,8 @@ static Status plugin_open(void **library, const Launcher *launcher)
     if (*library) return OK;
     snprintf(reason, sizeof reason, "%s", dlerror());
     return fail(BAD_OPTION,
-                "%s started this process, but %s cannot be opened (%s); install %s and build jotun again, or start it without MPI (jotun run, torchrun, srun)",
+                "%s started this process, but %s cannot be opened (%s); install %s and build jotun again, "
+                "or start it without MPI: jotun run, torchrun, srun",
                 launcher->name, path, reason, mpi->package);
 }
 

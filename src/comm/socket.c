@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { BACKLOG = 4096 };              /* ranks that connect at the same time */
 static const uint8_t ipv4_prefix[12] = { [10] = 0xff, [11] = 0xff };
 
 /* ---- addresses ---- */
@@ -125,7 +126,7 @@ static int failed(int fd)
 }
 
 /* The port may still be in TIME_WAIT from a job before, or be kept free for us by `jotun run`. */
-static int listen_at(const SystemAddress *a, socklen_t bytes, uint16_t *port)
+static int bind_at(const SystemAddress *a, socklen_t bytes, uint16_t *port)
 {
     int yes = 1, no = 0;
     int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -133,9 +134,24 @@ static int listen_at(const SystemAddress *a, socklen_t bytes, uint16_t *port)
     if (fd < 0) return -1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     if (a->any.sa_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    if (bind(fd, &a->any, bytes) != 0 || listen(fd, 4096) != 0 || !socket_own(&own, fd)) return failed(fd);
+    if (bind(fd, &a->any, bytes) != 0 || !socket_own(&own, fd)) return failed(fd);
     *port = own.port;
     return fd;
+}
+
+int socket_reserve(const SocketAddress *at, uint16_t *port)
+{
+    SystemAddress a;
+    SocketAddress here = *at;
+    here.port = *port;
+    socklen_t bytes = to_system(&a, &here);
+    return bind_at(&a, bytes, port);
+}
+
+static int listen_at(const SystemAddress *a, socklen_t bytes, uint16_t *port)
+{
+    int fd = bind_at(a, bytes, port);
+    return fd >= 0 && listen(fd, BACKLOG) != 0 ? failed(fd) : fd;
 }
 
 int socket_listen(const SocketAddress *at, uint16_t *port)

@@ -11,8 +11,8 @@
 typedef struct { uint8_t ip[16]; uint16_t port; } SocketAddress;
 enum { SOCKET_TEXT = 64 };
 
-const char *socket_text  (char out[SOCKET_TEXT], const SocketAddress *address);  /* "10.0.0.2:29501", "[::1]:29501" */
-const char *socket_ip    (char out[SOCKET_TEXT], const SocketAddress *address);  /* "10.0.0.2" */
+const char *socket_text  (char out[SOCKET_TEXT], const SocketAddress *address);       /* "[::1]:29501" */
+const char *socket_ip    (char out[SOCKET_TEXT], const SocketAddress *address);       /* "::1" */
 bool socket_is_loopback  (const SocketAddress *address);
 /* The addresses of a host's name or number, at most `room`; returns how many, 0: none, with the resolver's
  * reason in *why. May wait for a name server. */
@@ -25,6 +25,8 @@ bool socket_other        (SocketAddress *other, int fd);              /* the oth
 /* Descriptors, or -1 with errno set. `at` NULL: all addresses of the host, of IPv4 and where there is one of
  * IPv6. The port that was found goes to *port, which says the wanted one, 0: any. Non-blocking. */
 int  socket_listen       (const SocketAddress *at, uint16_t *port);
+/* The same without listening: the port is ours, and a program of this host may still listen there. */
+int  socket_reserve      (const SocketAddress *at, uint16_t *port);
 /* Begins a connection: non-blocking, and connected or refused when it becomes writable. */
 int  socket_connect      (const SocketAddress *to);
 /* Of a connection: small messages leave at once, and the end of a host that vanishes is seen by keepalive

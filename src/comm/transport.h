@@ -1,11 +1,11 @@
 #ifndef COMM_TRANSPORT_H
 #define COMM_TRANSPORT_H
 /* The interface to what moves bytes of the host between ranks: threads of one process, an MPI plug-in, TCP
- * (comm/tcp/tcp.h), or nothing (the dry run). It carries what controls a run (agreement, flags, the start, pieces of checkpoints),
- * and comm/host_data.c builds the verbs of tensors on it (comm/data_transport.h), so that a transport of this
- * kind never adds numbers. It uses plain C types and bytes only, so that an MPI plug-in compiles without the
- * rest of jotun. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). Requests are small integers from
- * a fixed pool, so that nothing is allocated during a step. */
+ * (comm/tcp/tcp.h), or nothing (the dry run). It carries what controls a run (agreement, flags, the start,
+ * pieces of checkpoints), and comm/host_data.c builds the verbs of tensors on it (comm/data_transport.h), so
+ * that a transport of this kind never adds numbers. It uses plain C types and bytes only, so that an MPI
+ * plug-in compiles without the rest of jotun. Only the rank's own thread calls it (MPI_THREAD_FUNNELED).
+ * Requests are small integers from a fixed pool, so that nothing is allocated during a step. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ struct DataTransport;                             /* comm/data_transport.h */
 struct Transport {
     int   abi;                                    /* TRANSPORT_ABI */
     const char *name;                             /* "threads", "openmpi", "mpich", "tcp", "dry" */
-    char  address[64];                            /* of this rank's host, as the others reach it; "": unknown */
+    char  address[64];                            /* of this host, as other ranks reach it; "": unknown */
     int   rank, size;                             /* in the world */
     void *self;                                   /* the transport's own state */
     /* What carries tensors, where that is not this transport: set before comm_world, closed by who set it.
@@ -73,8 +73,8 @@ const char *transport_launcher(void);             /* from the environment: "Open
 int transport_launcher_size(void);                /* processes that it started; 0: it does not tell */
 int transport_launcher_rank(void);                /* known before it is opened; 0 without a launcher */
 int transport_launcher_local(void);               /* processes on this host, 1 where it does not tell */
-/* This process among those of its host, from 0, by Open MPI, MPICH, Slurm, PALS, torchrun or jotun run; -1: by
- * none. */
+/* This process among those of its host, from 0, by Open MPI, MPICH, Slurm, PALS, torchrun or jotun run; -1:
+ * by none. */
 int transport_launcher_place(void);
 
 /* A plug-in exports this one symbol. It returns NULL and a message in `error` where MPI_Init_thread fails. */

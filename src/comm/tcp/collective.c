@@ -26,7 +26,8 @@ static void blocks_of(struct iovec part[2], const Collective *c, int first, int 
 
 static struct iovec range_of(const char *base, const int64_t *at, int rank, size_t width)
 {
-    return (struct iovec){ (char *)base + (size_t)at[rank] * width, (size_t)(at[rank + 1] - at[rank]) * width };
+    return (struct iovec){ (char *)base + (size_t)at[rank] * width,
+                           (size_t)(at[rank + 1] - at[rank]) * width };
 }
 
 /* What step `step` sends and receives, in the group's ranks. */
@@ -99,7 +100,8 @@ void collective_begin(Tcp *tcp, Collective *c)
     c->steps  = n - 1;
     c->window = 1;
     if (c->algorithm == ALL_TO_ALL) {
-        struct iovec from = range_of(c->in, c->in_at, me, c->width), to = range_of(c->out, c->out_at, me, c->width);
+        struct iovec from = range_of(c->in,  c->in_at,  me, c->width);
+        struct iovec to   = range_of(c->out, c->out_at, me, c->width);
         CHECK(from.iov_len == to.iov_len, "rank %d sends %zu bytes to itself and expects %zu", tcp->rank,
               from.iov_len, to.iov_len);
         if (to.iov_len > 0) memcpy(to.iov_base, from.iov_base, to.iov_len);

@@ -1,6 +1,6 @@
-/* Connections of which nothing is known yet: a rank of this job, or anybody. Each has some time to say a whole
- * hello and to prove it; meanwhile it costs a descriptor and keeps nobody from coming. Where all places are
- * taken the oldest one goes. */
+/* Connections of which nothing is known yet: a rank of this job, or anybody. Each has some time to say a
+ * whole hello and to prove it; meanwhile it costs a descriptor and keeps nobody from coming. Where all places
+ * are taken the oldest one goes. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

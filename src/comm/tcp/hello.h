@@ -4,8 +4,8 @@
  * the job, without sending it:
  *
  *     acceptor    Challenge   a random number
- *     connector   Hello       who it is, a random number of its own, and a proof: HMAC(key, Challenge + Hello)
- *     acceptor    Welcome     a verdict, and a proof: HMAC(key, Hello + Welcome)
+ *     connector   Hello       who it is, a random number of its own, and HMAC(key, Challenge + Hello)
+ *     acceptor    Welcome     a verdict, and HMAC(key, Hello + Welcome)
  *
  * The proofs are of both random numbers, so that none can be used again. All have a fixed size, and their
  * reader waits for no more bytes than that, which come from anybody on the network: it never blocks, and
@@ -19,7 +19,9 @@
 enum { TCP_VERSION = 1, NONCE_BYTES = 16, HOST_BYTES = 64 };
 /* HELLO_START: to rank 0, for the table of addresses; HELLO_LINK: a rank sends its messages to another. */
 typedef enum { HELLO_START = 1, HELLO_LINK } HelloPurpose;
-typedef enum { WELCOME = 1, OTHER_VERSION, OTHER_SECRET, OTHER_SIZE, NO_SUCH_RANK, RANK_TWICE, TOO_LATE } Verdict;
+typedef enum {
+    WELCOME = 1, OTHER_VERSION, OTHER_SECRET, OTHER_SIZE, NO_SUCH_RANK, RANK_TWICE, TOO_LATE
+} Verdict;
 
 typedef struct { uint8_t bytes[HMAC_BYTES]; } TcpKey;
 typedef struct { uint64_t magic; uint32_t version, unused; uint8_t nonce[NONCE_BYTES]; } Challenge;
@@ -55,7 +57,14 @@ Verdict    guest_proved(const Guest *guest, const TcpKey *key);
 void       guest_answer(Guest *guest, const TcpKey *key, Verdict verdict, int size);
 
 /* ---- the end that connects ---- */
-typedef struct { int fd; bool said; Challenge challenge; Hello hello; Welcome welcome; size_t count; } Greeting;
+typedef struct {
+    int       fd;
+    bool      said;                                   /* the hello is sent */
+    Challenge challenge;
+    Hello     hello;
+    Welcome   welcome;
+    size_t    count;                                  /* bytes that have come of the present message */
+} Greeting;
 typedef enum { GREETING_PART, GREETING_DONE, GREETING_CLOSED, GREETING_REFUSED } GreetingState;
 /* hello: who we are; nonce and proof are filled in. fd: of socket_connect. */
 void          greeting_open   (Greeting *greeting, int fd, Hello hello);

@@ -1,9 +1,9 @@
 /* Connections between ranks and the messages on them.
  *
  * A message is a frame and its bytes. One whose receive is posted goes straight into the receiver's memory.
- * One that comes before its receive waits: a small one in memory of the transport, a large one in the system's
- * buffers, so that its sender waits too, and no rank needs more memory than its own buffers. Only where
- * this rank is about to wait for something behind it on the same connection it is taken as well
+ * One that comes before its receive waits: a small one in memory of the transport, a large one in the
+ * system's buffers, so that its sender waits too, and no rank needs more memory than its own buffers. Only
+ * where this rank is about to wait for something behind it on the same connection it is taken as well
  * (tcp_unblock). */
 #include "comm/tcp/state.h"
 
@@ -88,9 +88,9 @@ static void in_ended(Tcp *tcp, Peer *p, int error)
 /* An abort was printed where it began; it is passed on, since not every rank is connected to that one. */
 static void word_received(Tcp *tcp, Peer *p, const Frame *word)
 {
-    if (word->kind == FRAME_GOODBYE) p->left = true;
-    if (word->kind != FRAME_ABORT) return;
-    tcp_links_close(tcp, FRAME_ABORT, word->code);
+    if (word->kind == TCP_GOODBYE) p->left = true;
+    if (word->kind != TCP_ABORT) return;
+    tcp_links_close(tcp, TCP_ABORT, word->code);
     _exit(word->code);
 }
 
@@ -280,7 +280,7 @@ static Message *message_make(Tcp *tcp, Peer *p, uint64_t group, uint32_t tag, st
                              struct iovec more)
 {
     Message *m = message_new(tcp);
-    *m = (Message){ .frame = { .group = group, .tag = tag, .kind = FRAME_DATA,
+    *m = (Message){ .frame = { .group = group, .tag = tag, .kind = TCP_DATA,
                                .bytes = part.iov_len + more.iov_len },
                     .part = { part, more }, .peer = p };
     return m;
@@ -364,9 +364,9 @@ static bool frame_take(Tcp *tcp, Peer *p)
     memcpy(&in->frame, in->buffer + in->begin, sizeof in->frame);
     in->begin += sizeof in->frame;
     in->count -= sizeof in->frame;
-    if (in->frame.kind != FRAME_DATA) {
+    if (in->frame.kind != TCP_DATA) {
         word_received(tcp, p, &in->frame);
-        return in->frame.kind == FRAME_GOODBYE;
+        return in->frame.kind == TCP_GOODBYE;
     }
     return in->has_frame = in->frame.bytes <= BYTES_MAX;
 }
@@ -559,10 +559,11 @@ void tcp_check_lost(Tcp *tcp)
     const Peer *p = tcp->lost;
     if (!p || seam.clock() - tcp->lost_at < LOST_MS * MS) return;
     char line[512], ip[SOCKET_TEXT];
-    int n = snprintf(line, sizeof line, "jotun: rank %d on host %s (%s) is lost to rank %d: %s; the job is stopped\n",
-                     p->rank, p->host, socket_ip(ip, &tcp->address[p->rank]), tcp->rank, tcp->lost_why);
+    int n = snprintf(line, sizeof line,
+                     "jotun: rank %d on host %s (%s) is lost to rank %d: %s; the job is stopped\n", p->rank,
+                     p->host, socket_ip(ip, &tcp->address[p->rank]), tcp->rank, tcp->lost_why);
     log_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-    tcp_links_close(tcp, FRAME_ABORT, 3);
+    tcp_links_close(tcp, TCP_ABORT, 3);
     _exit(3);
 }
 

@@ -181,7 +181,8 @@ static Status refused(const Tcp *tcp, const Greeting *g, const char *at)
 {
     switch (g->welcome.verdict) {
     case OTHER_VERSION:
-        return fail(BAD_OPTION, "rank 0 at %s is of another version of jotun; install the same on all hosts", at);
+        return fail(BAD_OPTION, "rank 0 at %s is of another version of jotun; install the same on all hosts",
+                    at);
     case OTHER_SIZE:
         return fail(BAD_OPTION, "this is rank %d of %d, but rank 0 at %s counts %d ranks: two jobs that "
                     "have one address? --control-port N gives one of them another port", tcp->rank, tcp->size,
@@ -235,13 +236,14 @@ static Status follow(Tcp *tcp, const TcpStart *start, int64_t end, Go *go)
     if (state == GREETING_REFUSED) return refused(tcp, &g, at);
 
     Status status = OK;
-    while (have < sizeof *go && status == OK) {       /* rank 0 ends the wait: by its own limit, or its death */
+    while (have < sizeof *go && status == OK) {       /* until rank 0 ends the wait, or itself */
         ssize_t n = is_ready(g.fd, POLLIN, -1) ? recv(g.fd, (char *)go + have, sizeof *go - have, 0) : -1;
         if (n > 0) have += (size_t)n;
         else if (n == 0 || (errno != EINTR && errno != EAGAIN))
             status = fail(IO_FAILED, "rank 0 at %s has ended before all ranks had come; it has said why", at);
     }
-    if (status == OK && go->magic != GO_MAGIC) status = fail(IO_FAILED, "rank 0 at %s sends what is no start", at);
+    if (status == OK && go->magic != GO_MAGIC)
+        status = fail(IO_FAILED, "rank 0 at %s sends what is no start", at);
     close(g.fd);
     return status;
 }
@@ -271,8 +273,8 @@ static Status listen_for_ranks(Tcp *tcp, const TcpStart *start)
     bool first = tcp->rank == 0;
     if (socket_resolve(&host, 1, start->host, start->port, &why) == 0) {
         if (!first && *start->secret) host = (SocketAddress){ .port = 0 };          /* it may come later */
-        else return fail(BAD_OPTION, "%s says that rank 0 is on %s, which has no address: %s", start->launcher,
-                         start->host, why);
+        else return fail(BAD_OPTION, "%s says that rank 0 is on %s, which has no address: %s",
+                         start->launcher, start->host, why);
     }
     if (!*start->secret && !socket_is_loopback(&host))
         return fail(BAD_OPTION, "%s says that rank 0 is on %s, and ranks of several hosts need a secret, by "
@@ -299,7 +301,8 @@ static void share_table(Tcp *tcp)
     Message *sent[FANOUT];
     int count = 0;
     if (tcp->rank > 0) tcp_wait(tcp, tcp_recv(tcp, (tcp->rank - 1) / FANOUT, 0, 0, table, none));
-    for (int i = 0; child_of(tcp, i) >= 0; i++) sent[count++] = tcp_send(tcp, child_of(tcp, i), 0, 0, table, none);
+    for (int i = 0; child_of(tcp, i) >= 0; i++)
+        sent[count++] = tcp_send(tcp, child_of(tcp, i), 0, 0, table, none);
     while (count > 0) tcp_wait(tcp, sent[--count]);
 }
 

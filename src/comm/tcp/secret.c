@@ -12,7 +12,8 @@ static Status take(char secret[SECRET_BYTES], const char *from, size_t bytes, co
 {
     while (bytes > 0 && strchr(" \t\r\n", from[bytes - 1])) bytes--;
     if (memchr(from, 0, bytes) || bytes >= SECRET_BYTES)
-        return fail(BAD_OPTION, "%s is no secret: it has a NUL, or %d characters or more", where, SECRET_BYTES);
+        return fail(BAD_OPTION, "%s is no secret: it has a NUL, or %d characters or more", where,
+                    SECRET_BYTES);
     if (bytes < SECRET_LEAST)
         return fail(BAD_OPTION, "%s has %zu characters; a secret has %d or more, which nobody can guess: "
                     "head -c 24 /dev/urandom | base64", where, bytes, SECRET_LEAST);
@@ -26,7 +27,8 @@ static Status take_file(char secret[SECRET_BYTES], const char *path, int fd)
 {
     struct stat file;
     char text[SECRET_BYTES + 1];
-    if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) return fail(BAD_FILE, "JOTUN_SECRET_FILE: %s is no file", path);
+    if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode))
+        return fail(BAD_FILE, "JOTUN_SECRET_FILE: %s is no file", path);
     if (file.st_mode & 077)
         return fail(BAD_FILE, "JOTUN_SECRET_FILE: %s can be read by others than its owner (mode %03o): "
                     "chmod 600 %s", path, (unsigned)file.st_mode & 0777, path);

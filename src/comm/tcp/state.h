@@ -8,9 +8,9 @@
 typedef struct Tcp  Tcp;
 typedef struct Peer Peer;
 
-/* What precedes the bytes of each message. FRAME_GOODBYE and FRAME_ABORT have none, and also go from the end
- * that accepted a connection to the one that opened it. code: of FRAME_ABORT, with which the job ends. */
-typedef enum { FRAME_DATA = 1, FRAME_GOODBYE, FRAME_ABORT } FrameKind;
+/* What precedes the bytes of each message. TCP_GOODBYE and TCP_ABORT have none, and also go from the end
+ * that accepted a connection to the one that opened it. code: of TCP_ABORT, with which the job ends. */
+typedef enum { TCP_DATA = 1, TCP_GOODBYE, TCP_ABORT } FrameKind;
 typedef struct { uint64_t group, bytes; uint32_t tag; uint16_t kind, code; } Frame;
 
 /* A message that is sent or received, in up to two parts of memory. Those of a collective have tags above
@@ -102,7 +102,7 @@ typedef struct {
 } Collective;
 
 typedef enum { REQUEST_FREE, REQUEST_MESSAGE, REQUEST_COLLECTIVE } RequestKind;
-typedef struct { RequestKind kind; int next; Message *message; Collective collective; } Request;
+typedef struct { RequestKind kind; int next; Message *message; Collective collective; } TcpRequest;
 
 enum { KEPT_CLASSES = 48 };
 struct Tcp {
@@ -128,7 +128,7 @@ struct Tcp {
     Message       *unused;
     Kept          *unused_kept[KEPT_CLASSES];
     size_t         kept_bytes;
-    Request       *request;                           /* [TRANSPORT_REQUESTS] */
+    TcpRequest       *request;                           /* [TRANSPORT_REQUESTS] */
     int            free_request;                      /* list by `next`; -1: none */
     int            collectives;                       /* list of those under way; -1: none */
     struct { uint64_t key; uint32_t times; } *opened; /* groups of the same ranks */
@@ -136,8 +136,8 @@ struct Tcp {
 };
 
 /* ---- link.c ---- */
-/* Never block. The bytes stay where they are until `done`; message_free then gives the message back. `more` is
- * a second part behind the first, or none (NULL). */
+/* Never block. The bytes stay where they are until `done`; message_free then gives the message back. `more`
+ * is a second part behind the first, or none (NULL). */
 Message *tcp_send(Tcp *tcp, int to,   uint64_t group, uint32_t tag, struct iovec part, struct iovec more);
 Message *tcp_recv(Tcp *tcp, int from, uint64_t group, uint32_t tag, struct iovec part, struct iovec more);
 void     message_free(Tcp *tcp, Message *message);

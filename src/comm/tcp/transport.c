@@ -53,7 +53,8 @@ static int request_new(Tcp *tcp, RequestKind kind)
 {
     int made = tcp->free_request;
     if (made < 0)
-        stop_world(__FILE__, __LINE__, "more than %d requests are in progress on one rank", TRANSPORT_REQUESTS);
+        stop_world(__FILE__, __LINE__, "more than %d requests are in progress on one rank",
+                   TRANSPORT_REQUESTS);
     tcp->free_request = tcp->request[made].next;
     tcp->request[made].kind = kind;
     return made;
@@ -69,7 +70,7 @@ static void request_free(Tcp *tcp, int request)
 static int collective_request(Tcp *tcp, Collective collective)
 {
     int made = request_new(tcp, REQUEST_COLLECTIVE);
-    Request *r = &tcp->request[made];
+    TcpRequest *r = &tcp->request[made];
     r->collective = collective;
     r->next = tcp->collectives;
     tcp->collectives = made;
@@ -79,15 +80,17 @@ static int collective_request(Tcp *tcp, Collective collective)
 
 static int tcp_all_gather(Transport *t, Group *g, void *out, const int64_t *at, const void *in, size_t width)
 {
-    return collective_request(t->self, (Collective){ .algorithm = GATHER_TREE, .group = g, .out = out, .in = in,
-                                                     .out_at = at, .width = width });
+    Collective collective = { .algorithm = GATHER_TREE, .group = g, .out = out, .in = in, .out_at = at,
+                              .width = width };
+    return collective_request(t->self, collective);
 }
 
 static int tcp_all_to_all(Transport *t, Group *g, void *out, const int64_t *out_at, const void *in,
                           const int64_t *in_at, size_t width)
 {
-    return collective_request(t->self, (Collective){ .algorithm = ALL_TO_ALL, .group = g, .out = out, .in = in,
-                                                     .out_at = out_at, .in_at = in_at, .width = width });
+    Collective collective = { .algorithm = ALL_TO_ALL, .group = g, .out = out, .in = in, .out_at = out_at,
+                              .in_at = in_at, .width = width };
+    return collective_request(t->self, collective);
 }
 
 static int tcp_send_request(Transport *t, Group *g, const void *data, size_t bytes, int to, int tag)
@@ -113,7 +116,7 @@ static void advance_collectives(Tcp *tcp)
 {
     int *at = &tcp->collectives;
     while (*at >= 0) {
-        Request *r = &tcp->request[*at];
+        TcpRequest *r = &tcp->request[*at];
         if (collective_advance(tcp, &r->collective)) *at = r->next;
         else at = &r->next;
     }
@@ -128,7 +131,7 @@ static void tcp_poll(Transport *t)
 static bool tcp_test(Transport *t, int request)
 {
     Tcp     *tcp = t->self;
-    Request *r   = &tcp->request[request];
+    TcpRequest *r   = &tcp->request[request];
     if (r->kind == REQUEST_MESSAGE) {
         if (!r->message->done) return false;
         message_free(tcp, r->message);
@@ -151,7 +154,7 @@ static const Peer *message_gone(const Message *m)
     return m && !m->done && m->peer->left && m->peer->in.end.fd < 0 ? m->peer : NULL;
 }
 
-static void check_gone(const Request *r)
+static void check_gone(const TcpRequest *r)
 {
     const Peer *gone = NULL;
     if (r->kind == REQUEST_MESSAGE) gone = message_gone(r->message);
@@ -175,7 +178,7 @@ static void tcp_idle(Transport *t, int request)
 /* ---- the end ---- */
 static void tcp_abort(Transport *t, int exit_code)
 {
-    tcp_links_close(t->self, FRAME_ABORT, exit_code);
+    tcp_links_close(t->self, TCP_ABORT, exit_code);
     _exit(exit_code);
 }
 
@@ -212,7 +215,7 @@ static void tcp_free(Tcp *tcp)
 static void tcp_close(Transport *t)
 {
     Tcp *tcp = t->self;
-    tcp_links_close(tcp, FRAME_GOODBYE, 0);
+    tcp_links_close(tcp, TCP_GOODBYE, 0);
     tcp_free(tcp);
 }
 
