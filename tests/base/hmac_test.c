@@ -1,11 +1,7 @@
 /* HMAC-SHA256 against RFC 4231's test cases 1, 2, 3, 6 and 7, whose keys and texts are shorter and longer than a block. */
-#include "base/hmac.h"
 #include <stdio.h>
-#include <string.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "base/hmac.h"
+#include "base/testing.h"
 
 static void expect_hmac(const char *key, size_t key_bytes, const char *text, size_t bytes, const char *expected)
 {
