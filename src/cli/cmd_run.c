@@ -18,8 +18,9 @@
 #include "comm/socket.h"
 
 /* SPEAK_SECONDS: in which the other ranks report a failure and end by themselves, as the watchdog makes them;
- * then they are ended. LAST_WORDS: bytes of a line that a rank wrote last. */
-enum { SPEAK_SECONDS = 5, LAST_WORDS = 512, LOOK_MS = 1000 };
+ * then they are ended. JUDGE_MS: between the first end and the word which rank has failed. LAST_WORDS: bytes
+ * of a line that a rank wrote last. */
+enum { SPEAK_SECONDS = 5, LAST_WORDS = 512, LOOK_MS = 500, JUDGE_MS = 1000 };
 
 /* What rank 0 writes goes straight to our standard error, so that its progress line stays one. That of the
  * others passes through a pipe, from which their last words are kept. */
@@ -39,7 +40,9 @@ typedef struct {
     int        port;                                  /* a socket that keeps it */
     uint16_t   master_port;
     char       secret[33];
-    int        failed, code;                          /* the first rank that failed, its exit code; -1: none */
+    int        failed, code;                          /* the rank that failed, its exit code; -1: none */
+    bool       killed;                                /* it was ended by a signal */
+    int64_t    judged;                                /* seam.clock from which on no other is the cause */
     int        asked;                                 /* the last signal that we were sent; 0: none */
     int64_t    deadline;                              /* seam.clock of the next step to end the others; 0: none */
     bool       terminated;                            /* they have got SIGTERM */
@@ -148,23 +151,21 @@ static void signal_all(const LocalRun *run, int number)
         if (run->rank[r].process > 0) kill(run->rank[r].process, number);
 }
 
-/* A rank that a signal ended is the cause where others, whose exit codes tell of its loss, ended by the time
- * that we looked. */
-static void take_end(LocalRun *run, int rank, int state, bool *by_signal)
+/* The first failure, but that a rank which a signal ended is the cause of others' exit codes: the watchdog kills
+ * a frozen rank last. */
+static void take_end(LocalRun *run, int rank, int state)
 {
-    if (child_succeeded(state)) return;
     bool killed = WIFSIGNALED(state);
-    if (run->failed >= 0 && !(killed && !*by_signal)) return;
-    *by_signal  = killed;
+    if (child_succeeded(state) || (run->failed >= 0 && (run->killed || !killed))) return;
+    if (run->failed < 0) run->judged = seam.clock() + JUDGE_MS * (SECOND / 1000);
+    run->killed = killed;
     run->failed = rank;
     run->code   = killed ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
     child_end_words(run->rank[rank].end, sizeof run->rank->end, state);
 }
 
-/* The first failure is reported at once, and the other ranks are left some time to report it too. */
 static void reap(LocalRun *run)
 {
-    bool before = run->failed >= 0, by_signal = before;
     for (int i = 0; i < run->count; i++) {
         LocalRank *r = &run->rank[i];
         int state;
@@ -172,14 +173,19 @@ static void reap(LocalRun *run)
         r->process = 0;
         run->running--;
         pipe_read(r);
-        if (!before) take_end(run, i, state, &by_signal);
+        if (!run->deadline) take_end(run, i, state);
     }
-    if (before || run->failed < 0) return;
+}
+
+/* The others are left some time to report the failure too. */
+static void report(LocalRun *run)
+{
+    if (run->deadline || run->failed < 0 || (run->running > 0 && seam.clock() < run->judged)) return;
     const LocalRank *r = &run->rank[run->failed];
     run->deadline = seam.clock() + SPEAK_SECONDS * SECOND;
     if (run->asked) return;
-    log_line("rank %d of %d failed: %s%s%s", run->failed, run->count, r->end, *r->words ? "; its last words: " : "",
-             r->words);
+    log_line("rank %d of %d failed: %s%s%s", run->failed, run->count, r->end,
+             *r->words ? "; its last words: " : "", r->words);
 }
 
 /* After the time to speak SIGTERM, after the grace time SIGKILL. */
@@ -215,6 +221,7 @@ static Status watch(LocalRun *run, double grace)
             if (ready[i].revents) pipe_read(&run->rank[i]);
         take_signals(run);
         reap(run);
+        report(run);
         end_others(run, grace);
     }
     free(ready);

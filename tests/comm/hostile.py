@@ -88,7 +88,7 @@ def replayed(port):
 def before(port):
     """While rank 0 waits. Returns those that stay open."""
     kept = []
-    for size in range(1, 17):
+    for size in range(1, 22):
         kept.append(garbage(port, drawn.randbytes(size * size * 40)))
     for half in range(6):                                    # silent in the middle
         s = connect(port)

@@ -2,6 +2,8 @@
  * whole hello and to prove it; meanwhile it costs a descriptor and keeps nobody from coming. Where all places
  * are taken the oldest one goes. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,6 +15,19 @@
 
 enum { GUESTS = 1024, GUEST_SECONDS = 10, REFUSALS_SAID = 8 };
 typedef struct GuestEnd { End end; Guest guest; } GuestEnd;
+
+void tcp_say(const char *format, ...)
+{
+    char    line[512] = "jotun: ";
+    size_t  at = strlen(line), room = sizeof line - at - 1;
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(line + at, room, format, arguments);
+    va_end(arguments);
+    at += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+    line[at++] = '\n';
+    log_write(line, at);
+}
 
 static void guest_close(Tcp *tcp, GuestEnd *g)
 {
@@ -79,9 +94,9 @@ static void log_refusal(Tcp *tcp, const GuestEnd *g, Verdict verdict)
     char text[SOCKET_TEXT] = "?";
     if (++tcp->refusals > REFUSALS_SAID) return;
     if (socket_other(&from, g->end.fd)) socket_ip(text, &from);
-    log_line("a connection from %s as rank %d of %d is refused: %s%s", text, (int)g->guest.hello.rank,
-             (int)g->guest.hello.size, why[verdict],
-             tcp->refusals == REFUSALS_SAID ? "; further ones are not reported" : "");
+    tcp_say("a connection from %s as rank %d of %d is refused: %s%s", text, (int)g->guest.hello.rank,
+            (int)g->guest.hello.size, why[verdict],
+            tcp->refusals == REFUSALS_SAID ? "; further ones are not reported" : "");
 }
 
 void guest_ready(Tcp *tcp, End *end)

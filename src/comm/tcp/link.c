@@ -14,7 +14,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "base/log.h"
 #include "base/seam.h"
 
 /* KEPT_SMALL: a message that is kept without need, as long as all are below KEPT_ALL bytes.
@@ -558,11 +557,9 @@ void tcp_check_lost(Tcp *tcp)
 {
     const Peer *p = tcp->lost;
     if (!p || seam.clock() - tcp->lost_at < LOST_MS * MS) return;
-    char line[512], ip[SOCKET_TEXT];
-    int n = snprintf(line, sizeof line,
-                     "jotun: rank %d on host %s (%s) is lost to rank %d: %s; the job is stopped\n", p->rank,
-                     p->host, socket_ip(ip, &tcp->address[p->rank]), tcp->rank, tcp->lost_why);
-    log_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+    char ip[SOCKET_TEXT];
+    tcp_say("rank %d on host %s (%s) is lost to rank %d: %s; the job is stopped", p->rank, p->host,
+            socket_ip(ip, &tcp->address[p->rank]), tcp->rank, tcp->lost_why);
     tcp_links_close(tcp, TCP_ABORT, 3);
     _exit(3);
 }

@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include "base/log.h"
 #include "base/message.h"
 #include "base/seam.h"
 #include "comm/tcp/state.h"
@@ -121,7 +120,7 @@ static Status wait_for_ranks(Tcp *tcp, int64_t end)
                         "does a firewall let them through?", text, tcp->size, (int)tcp->address[0].port,
                         (double)(now - begin) / (double)SECOND);
         if (now > word) {
-            log_line("rank 0 waits at port %d for %s of %d", (int)tcp->address[0].port, text, tcp->size);
+            tcp_say("rank 0 waits at port %d for %s of %d", (int)tcp->address[0].port, text, tcp->size);
             word = now + MORE_WORDS * SECOND;
         }
         tcp_progress(tcp, 500);
@@ -225,9 +224,7 @@ static Status follow(Tcp *tcp, const TcpStart *start, int64_t end, Go *go)
             return fail(IO_FAILED, "rank 0 cannot be reached at %s in %.0f s: %s", at,
                         (double)(now - begin) / (double)SECOND, why);
         if (now > word && tcp->rank == 1) {
-            char line[256];
-            int  n = snprintf(line, sizeof line, "jotun: rank 1 waits for rank 0 at %s: %s\n", at, why);
-            log_write(line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+            tcp_say("rank 1 waits for rank 0 at %s: %s", at, why);
             word = now + MORE_WORDS * SECOND;
         }
         usleep((useconds_t)pause_ms * 1000);

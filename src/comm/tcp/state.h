@@ -158,6 +158,8 @@ void     end_close(Tcp *tcp, End *end);
 void     link_accepted(Tcp *tcp, int rank, int fd, const char *host);
 
 /* ---- guest.c ---- */
+/* A line on standard error, which is muted while ranks start: nobody knows yet which of them speaks. */
+void     tcp_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void     guests_accept(Tcp *tcp);
 void     guest_ready  (Tcp *tcp, End *end);
 void     guests_expire(Tcp *tcp);
