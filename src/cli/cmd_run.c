@@ -1,5 +1,5 @@
-/* jotun run --local N -- COMMAND: N processes of this machine that are the ranks of one command. They find each
- * other over TCP (comm/tcp/) by the variables that torchrun sets too. */
+/* jotun run --local N -- COMMAND: N processes of this machine that are the ranks of one command. They find
+ * each other over TCP (comm/tcp/) by the variables that torchrun sets too. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -44,7 +44,7 @@ typedef struct {
     bool       killed;                                /* it was ended by a signal */
     int64_t    judged;                                /* seam.clock from which on no other is the cause */
     int        asked;                                 /* the last signal that we were sent; 0: none */
-    int64_t    deadline;                              /* seam.clock of the next step to end the others; 0: none */
+    int64_t    deadline;                              /* seam.clock when the others are ended; 0: none */
     bool       terminated;                            /* they have got SIGTERM */
 } LocalRun;
 
@@ -72,8 +72,9 @@ static Status make_secret(LocalRun *run)
 /* Whether the child gets another value, or none. JOTUN_SECRET_FILE beside a secret would be refused. */
 static bool is_replaced(const char *variable)
 {
-    static const char *const names[] = { "JOTUN_LAUNCHER", "JOTUN_SECRET", "JOTUN_SECRET_FILE", "RANK", "WORLD_SIZE",
-                                         "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT" };
+    static const char *const names[] = { "JOTUN_LAUNCHER", "JOTUN_SECRET", "JOTUN_SECRET_FILE", "RANK",
+                                         "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+                                         "MASTER_PORT" };
     size_t letters = strcspn(variable, "=");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i]) == letters && strncmp(names[i], variable, letters) == 0) return true;
@@ -151,8 +152,8 @@ static void signal_all(const LocalRun *run, int number)
         if (run->rank[r].process > 0) kill(run->rank[r].process, number);
 }
 
-/* The first failure, but that a rank which a signal ended is the cause of others' exit codes: the watchdog kills
- * a frozen rank last. */
+/* The first failure, but that a rank which a signal ended is the cause of others' exit codes: the watchdog
+ * kills a frozen rank last. */
 static void take_end(LocalRun *run, int rank, int state)
 {
     bool killed = WIFSIGNALED(state);

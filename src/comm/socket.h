@@ -23,7 +23,8 @@ bool socket_own          (SocketAddress *own, int fd);                /* this en
 bool socket_other        (SocketAddress *other, int fd);              /* the other end */
 
 /* Descriptors, or -1 with errno set. `at` NULL: all addresses of the host, of IPv4 and where there is one of
- * IPv6. The port that was found goes to *port, which says the wanted one, 0: any. Non-blocking. */
+ * IPv6. *port is the wanted port, 0: any, and
+ * becomes the one in use. Non-blocking. */
 int  socket_listen       (const SocketAddress *at, uint16_t *port);
 /* The same without listening: the port is ours, and a program of this host may still listen there. */
 int  socket_reserve      (const SocketAddress *at, uint16_t *port);

@@ -145,8 +145,9 @@ static Status refuse_idle_port(const Options *o, const Transport *mpi)
 {
     bool tcp = mpi && strcmp(mpi->name, "tcp") == 0;
     if (!options_typed_by_person(o, OPTION_control_port) || tcp || o->dry_run) return OK;
-    return fail(BAD_OPTION, "--control-port %lld has no effect: it is for ranks that are joined over TCP, and "
-                "these are %s", (long long)o->control_port, mpi ? "joined by MPI" : "threads of one process");
+    return fail(BAD_OPTION, "--control-port %lld has no effect: it is for ranks that are joined over TCP, "
+                "and these are %s", (long long)o->control_port,
+                mpi ? "joined by MPI" : "threads of one process");
 }
 
 /* Environment, tokenizer and checkpoint may differ on one host, so the ranks agree on what they read; options
@@ -229,8 +230,8 @@ static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
 }
 
 /* Processes of one job that do not know of each other would each train the whole run, and write to the same
- * files. WORLD_SIZE and SLURM_STEP_NUM_TASKS are set for such processes alone; the others stay in a shell too,
- * in which a person may start something else. */
+ * files. WORLD_SIZE and SLURM_STEP_NUM_TASKS are only set for such processes; the others may be those of a
+ * shell, in which a person starts something else. */
 static Status refuse_lonely_rank(const Options *o, const Transport *mpi)
 {
     static const struct { const char *size, *wants[2]; } started[] = {
@@ -247,8 +248,8 @@ static Status refuse_lonely_rank(const Options *o, const Transport *mpi)
             return fail(BAD_OPTION, "%s is %s, but %s is not set, without which this process cannot join the "
                         "others; jotun run, torchrun, srun and mpirun set it; unset %s for a run of 1 rank",
                         started[i].size, count, missing, started[i].size);
-        log_line("%s is %s, and this process is a run of its own, with 1 rank: srun, mpirun, torchrun or jotun "
-                 "run join processes, and --ranks N makes ranks of one", started[i].size, count);
+        log_line("%s is %s, and this process is a run of its own, with 1 rank: srun, mpirun, torchrun or "
+                 "jotun run join processes, and --ranks N makes ranks of one", started[i].size, count);
         return OK;
     }
     return OK;

@@ -1,7 +1,7 @@
 /* Collectives over messages. An all-gather of few bytes takes log2(n) steps (Bruck): after step k a rank has
  * the blocks of the 2^(k+1) ranks from itself on, which it sends to the rank as many before it. Of many bytes
- * it goes round a ring of n - 1 steps, so that each host sends to one neighbour alone. Both send
- * every block once to each rank, straight from and to its place in `out`. An all-to-all exchanges with one
+ * it takes n - 1 steps along a ring, so that each host sends only to its neighbour. Every block
+ * comes to each rank once, straight to its place in `out`. An all-to-all exchanges with one
  * rank after another, since each pair alone knows its length; empty messages are not sent. */
 #include <string.h>
 #include "comm/tcp/state.h"

@@ -73,12 +73,12 @@ void guests_accept(Tcp *tcp)
 }
 
 /* Whether a rank that has proved itself may be what it says. */
-static Verdict judge(Tcp *tcp, const Hello *hello)
+static Verdict admit(Tcp *tcp, const Hello *hello)
 {
     if (hello->size != tcp->size) return OTHER_SIZE;
     if (hello->rank < 0 || hello->rank >= tcp->size || hello->rank == tcp->rank || hello->to != tcp->rank)
         return NO_SUCH_RANK;
-    if (hello->purpose == HELLO_START) return rendezvous_judge(tcp, hello);
+    if (hello->purpose == HELLO_START) return rendezvous_admit(tcp, hello);
     const Peer *p = tcp->peer[hello->rank];
     return p && (p->in.end.fd >= 0 || p->left) ? RANK_TWICE : WELCOME;
 }
@@ -112,7 +112,7 @@ void guest_ready(Tcp *tcp, End *end)
     const TcpKey *key     = hello->purpose == HELLO_START ? &tcp->start_key : &tcp->key;
     Verdict       verdict = guest_proved(&g->guest, key);
     if (hello->purpose == HELLO_LINK && tcp->start) verdict = OTHER_SECRET;     /* there is no key yet */
-    if (verdict == WELCOME) verdict = judge(tcp, hello);
+    if (verdict == WELCOME) verdict = admit(tcp, hello);
     guest_answer(&g->guest, key, verdict, tcp->size);
     if (verdict != WELCOME) {
         log_refusal(tcp, g, verdict);

@@ -53,7 +53,7 @@ bool       guest_open  (Guest *guest, int fd);
 HelloState guest_read  (Guest *guest);
 /* Of a whole hello: OTHER_VERSION and OTHER_SECRET, or WELCOME where it is proved by the key. */
 Verdict    guest_proved(const Guest *guest, const TcpKey *key);
-/* Answers. size: of the job. The connection goes on after WELCOME; else its owner closes it. */
+/* Answers. size: of the job. After WELCOME the connection is in use; otherwise its owner closes it. */
 void       guest_answer(Guest *guest, const TcpKey *key, Verdict verdict, int size);
 
 /* ---- the end that connects ---- */

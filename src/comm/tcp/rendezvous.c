@@ -45,7 +45,7 @@ static int64_t limit_of(double seconds)
 }
 
 /* ---- rank 0 ---- */
-Verdict rendezvous_judge(Tcp *tcp, const Hello *hello)
+Verdict rendezvous_admit(Tcp *tcp, const Hello *hello)
 {
     if (!tcp->start) return TOO_LATE;
     if (tcp->start->end[hello->rank].fd >= 0) return RANK_TWICE;

@@ -158,7 +158,7 @@ void     end_close(Tcp *tcp, End *end);
 void     link_accepted(Tcp *tcp, int rank, int fd, const char *host);
 
 /* ---- guest.c ---- */
-/* A line on standard error, which is muted while ranks start: nobody knows yet which of them speaks. */
+/* A line on standard error, also while ranks start, when log_line is muted. */
 void     tcp_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void     guests_accept(Tcp *tcp);
 void     guest_ready  (Tcp *tcp, End *end);
@@ -169,7 +169,7 @@ void     guests_close (Tcp *tcp);
 /* Fills tcp->address, key and listener. */
 Status   rendezvous(Tcp *tcp, const TcpStart *start, double seconds);
 /* On rank 0, a hello that is proved: keeps the connection after WELCOME. */
-Verdict  rendezvous_judge (Tcp *tcp, const Hello *hello);
+Verdict  rendezvous_admit (Tcp *tcp, const Hello *hello);
 void     rendezvous_accept(Tcp *tcp, const Hello *hello, int fd);
 void     rendezvous_ready (Tcp *tcp, End *end);
 
