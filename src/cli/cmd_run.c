@@ -268,6 +268,7 @@ Status cmd_run(Options *o)
     TRY(command_find(&command, &used, o->words.count, (char **)o->words.text));
     if (!command_divides(command))
         return fail(BAD_USAGE, "%s runs as one process; start it without jotun run", command->name);
+    socket_raise_limit();                             /* a pipe for each rank */
     run.rank = calloc((size_t)run.count, sizeof *run.rank);
     if (!run.rank) return fail(NO_MEMORY, "no memory for %d ranks", run.count);
     for (int r = 0; r < run.count; r++) run.rank[r].pipe = -1;

@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -178,6 +179,14 @@ int socket_connect(const SocketAddress *to)
     socket_options(fd);
     if (connect(fd, &a.any, bytes) != 0 && errno != EINPROGRESS) return failed(fd);
     return fd;
+}
+
+void socket_raise_limit(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
 }
 
 void socket_options(int fd)

@@ -2,6 +2,7 @@
 and a mistaken rank are named, and `jotun run` ends with the first failure's code; signals save; a start that cannot be joined says what to do."""
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,6 +39,16 @@ def same_bits(data, folder):
     return os.path.join(folder, "threads0.jsonl")
 
 
+def other_commands(folder):
+    """An evaluation and a generation on several ranks print, once, what they print on one."""
+    text = os.path.join(folder, "text.txt")
+    for words in (["eval", "perplexity", "--load", f"{folder}/tcp0", "--text", text], ["generate", "--load", f"{folder}/tcp0", "--prompt", "the ra", "--max-new-tokens", 12, "--temperature", 0]):
+        alone, many = run.jotun(*words, "--ranks", 2, "--tp", 2, "--threads", 1), run.jotun("run", "--local", 2, "--", *words, "--tp", 2)
+        if many.stdout != alone.stdout or not alone.stdout:
+            sys.exit(f"{words}: {alone.stdout!r} on threads, {many.stdout!r} over TCP")
+    print("eval and generate: the same words as on threads")
+
+
 def ended(children, seconds=120):
     """rank -> (exit code, standard error)"""
     return {rank: (child.communicate(timeout=seconds)[1], child.returncode)[::-1] for rank, child in children.items()}
@@ -51,19 +62,21 @@ def launchers(data, folder, losses):
     """torchrun's variables, its port by the rule and by the option; Slurm's, which also say where rank 0 is."""
     words = train(data, "--train-iters", 8, "--tp", 2, "--sp", "--threads", 1)
     port = ranks.free_port()
+    alone = shutil.copy(run.JOTUN, os.path.join(folder, "jotun"))             # without plug-ins
     for name, more, variables in [("torchrun", [], lambda rank: {}),
                                   ("control port", ["--control-port", port + 1], lambda rank: {"MASTER_PORT": "70000", "TORCHELASTIC_RUN_ID": "none"}),
-                                  ("Slurm", ["--control-port", port + 1], lambda rank: {"SLURM_STEP_NODELIST": "localhost"})]:
+                                  ("Slurm", ["--control-port", port + 1], lambda rank: {"SLURM_STEP_NODELIST": "127.0.0.[1-3,7],other"}),
+                                  ("Slurm for MPICH", ["--control-port", port + 1], lambda rank: {"PMI_RANK": str(rank), "PMI_SIZE": "2", "MASTER_ADDR": "localhost"})]:
         out = os.path.join(folder, name.replace(" ", "-") + ".jsonl")
         children = {}
         for rank in range(2):
             environment = dict(os.environ)
-            if name == "Slurm":
+            if name.startswith("Slurm"):
                 environment.update(SLURM_PROCID=str(rank), SLURM_STEP_NUM_TASKS="2", SLURM_JOB_ID="77", SLURM_STEP_ID="0", SLURM_LOCALID=str(rank))
             else:
                 environment.update(ranks.variables(rank, 2, port))
             environment.update(variables(rank))
-            children[rank] = subprocess.Popen([run.JOTUN, *words, "--metrics", out, *map(str, more)], env=environment, stdout=subprocess.DEVNULL,
+            children[rank] = subprocess.Popen([alone if "MPI" in name else run.JOTUN, *words, "--metrics", out, *map(str, more)], env=environment, stdout=subprocess.DEVNULL,
                                               stderr=subprocess.PIPE, text=True)
         done = ended(children)
         if any(code for code, _ in done.values()) or run.metrics(out) != run.metrics(losses):
@@ -206,6 +219,7 @@ def main():
     with run.work_folder() as folder:
         data = run.corpus(folder)
         losses = same_bits(data, folder)
+        other_commands(folder)
         launchers(data, folder, losses)
         starts_that_fail(data, folder)
         last_words(data, folder)

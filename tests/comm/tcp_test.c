@@ -166,7 +166,7 @@ static void random_messages_arrive(void **state)
 
 int main(void)
 {
-    alarm(500);                                                            /* a deadlock is a failure */
+    alarm(300);                                                            /* a deadlock is a failure */
     const struct CMUnitTest tests[] = { cmocka_unit_test(collectives_are_the_threads), cmocka_unit_test(order_is_that_of_group_and_tag),
                                         cmocka_unit_test(random_messages_arrive) };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -574,15 +574,24 @@ void tcp_wait(Tcp *tcp, Message *m)
 }
 
 /* ---- the end ---- */
+/* What has come is read first: close() with unread bytes sends RST, which may overtake the word. */
+static void end_leave(Tcp *tcp, End *end, const Frame *word)
+{
+    char rest[4096];
+    if (end->fd < 0) return;
+    if (word) send(end->fd, word, sizeof *word, MSG_NOSIGNAL | MSG_DONTWAIT);
+    shutdown(end->fd, SHUT_WR);
+    while (recv(end->fd, rest, sizeof rest, MSG_DONTWAIT) > 0) { }
+    end_close(tcp, end);
+}
+
 /* The word goes both ways: to who receives from here, unless a message is half sent, and to who sends. */
 static void peer_close(Tcp *tcp, Peer *p, const Frame *word)
 {
     const Message *first = p->out.queue.first;
     bool whole = p->out.state == OUT_OPEN && !(first && first->moved > 0);
-    if (whole) send(p->out.end.fd, word, sizeof *word, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (p->in.end.fd >= 0) send(p->in.end.fd, word, sizeof *word, MSG_NOSIGNAL | MSG_DONTWAIT);
-    end_close(tcp, &p->out.end);
-    end_close(tcp, &p->in.end);
+    end_leave(tcp, &p->out.end, whole ? word : NULL);
+    end_leave(tcp, &p->in.end, word);
 }
 
 void tcp_links_close(Tcp *tcp, FrameKind last, int exit_code)

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/message.h"
 #include "base/seam.h"
+#include "comm/start.h"
 #include "comm/tcp/state.h"
 
 /* FIRST_WORD, MORE_WORDS: seconds after which a rank that waits says for whom. LEAST_LIMIT: hosts start
@@ -110,11 +110,11 @@ static void send_go(Tcp *tcp, const uint8_t job[NONCE_BYTES])
 
 static Status wait_for_ranks(Tcp *tcp, int64_t end)
 {
-    char    text[256];
+    char    text[256] = "";
     int64_t word = seam.clock() + FIRST_WORD * SECOND, begin = seam.clock();
     while (tcp->start->come < tcp->size - 1) {
         int64_t now = seam.clock();
-        missing_text(text, sizeof text, tcp);
+        if (now > end || now > word) missing_text(text, sizeof text, tcp);
         if (now > end)
             return fail(IO_FAILED, "%s of %d did not come to rank 0, port %d, in %.0f s: did they start, and "
                         "does a firewall let them through?", text, tcp->size, (int)tcp->address[0].port,
@@ -246,15 +246,6 @@ static Status follow(Tcp *tcp, const TcpStart *start, int64_t end, Go *go)
 }
 
 /* ---- all ---- */
-/* Each connection has a descriptor, and the usual limit is 1,024. */
-static void raise_descriptors(void)
-{
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-}
-
 static bool is_own_loopback(const SocketAddress *a)
 {
     char text[SOCKET_TEXT];
@@ -307,7 +298,7 @@ Status rendezvous(Tcp *tcp, const TcpStart *start, double seconds)
 {
     int64_t end = limit_of(seconds);
     Go go;
-    raise_descriptors();
+    socket_raise_limit();
     tcp->start_key = tcp_key_start(start->secret, strlen(start->secret));
     TRY(listen_for_ranks(tcp, start));
     if (tcp->rank == 0) {
@@ -318,6 +309,8 @@ Status rendezvous(Tcp *tcp, const TcpStart *start, double seconds)
         for (int i = 0; child_of(tcp, i) >= 0; i++) tcp->address[child_of(tcp, i)] = go.child[i];
         end_open(tcp, &tcp->listener, END_LISTENER, tcp->listener.fd, EPOLLIN, NULL);
     }
+    start_begin("the exchange of the ranks' addresses");
     share_table(tcp);
+    start_end();
     return OK;
 }
