@@ -40,7 +40,7 @@ static void become(const ChildStart *start, char **words, pid_t parent, const si
         signal(number, SIG_DFL);
     }
     sigprocmask(SIG_SETMASK, mask, NULL);
-    execv("/proc/self/exe", words);
+    execve("/proc/self/exe", words, start->environment ? start->environment : environ);
     if (errno == E2BIG)
         end_with("jotun: the command line of a stage is longer than the system takes; give a directory, or "
                  "@F, a list of files\n");

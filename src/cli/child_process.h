@@ -12,6 +12,7 @@
 typedef struct {
     char *const *word;          /* of the command line behind `jotun`; NULL ends it */
     int          out, err;      /* descriptors that take its standard output and error; -1: as ours */
+    char *const *environment;   /* "NAME=value", whole, ending with NULL; NULL: ours */
     int          orphan_signal; /* what it gets when this process dies */
     bool         group;         /* a process group of its own and no input, so that a terminal's Ctrl-C
                                  * reaches this process alone, which passes it on */

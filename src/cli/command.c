@@ -60,6 +60,12 @@ static const struct { const char *word, *cure; } insteads[] = {
 #include "conf/commands.def"
 };
 
+bool command_divides(const Command *command)
+{
+    return command->takes == FOR_TRAIN || command->takes == FOR_EVAL || command->takes == FOR_GENERATE ||
+           command->takes == FOR_SERVE;
+}
+
 /* How many words of the command line name the command: 0, 1 or 2. */
 static int named_by(const Command *command, int argc, char **argv)
 {

@@ -24,6 +24,8 @@ Status command_run(const Command *command, int argc, char **argv);
 #include "conf/commands.def"
 RawCommandRun cmd_agpt;
 
+/* Whether it divides its work over ranks; any other would do all of it once for each. */
+bool command_divides(const Command *command);
 /* The command named by argv[0], or by argv[0] and argv[1] ("data info"); *used: how many words name it.
  * BAD_USAGE: none. */
 Status command_find(const Command **found, int *used, int argc, char **argv);

@@ -80,10 +80,10 @@ static bool about_the_program(Status *status, int argc, char **argv)
  * and the ranks would write the same files. */
 static Status started_alone(const Command *command)
 {
-    bool many = command->takes == FOR_TRAIN || command->takes == FOR_EVAL || command->takes == FOR_GENERATE ||
-                command->takes == FOR_SERVE;
-    if (many || !transport_launcher()) return OK;
-    return fail(BAD_USAGE, "%s runs as one process; start it without mpirun", command->name);
+    const char *launcher = transport_launcher();
+    if (command_divides(command) || !launcher) return OK;
+    return fail(BAD_USAGE, "%s runs as one process, but %s started several; start it without a launcher",
+                command->name, launcher);
 }
 
 /* The words that follow the command's name. */

@@ -4,12 +4,8 @@
  * the same binary. */
 #include "comm/heartbeat_tcp.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +14,12 @@
 #include <unistd.h>
 #include "base/array.h"
 #include "comm/agree.h"
+#include "comm/socket.h"
 
 /* COOKIE: bytes, 128 bits that cannot be guessed. BLOCK_SECONDS bounds the reads and writes that wait: the
  * first message of a connection, and its end. FLUSH_MS is short because the job has failed already. */
 enum { COOKIE = 16, CONNECT_MS = 30000, BLOCK_SECONDS = 2, FLUSH_MS = 200, FLUSH_STEP_MS = 5 };
-/* Address and port are in network byte order. */
-typedef struct { uint8_t cookie[COOKIE]; struct in_addr address; uint16_t port; } ConnectOffer;
+typedef struct { uint8_t cookie[COOKIE]; SocketAddress address; } ConnectOffer;
 typedef struct { uint8_t cookie[COOKIE]; int32_t rank; } Hello;
 
 /* Called right after the failing call, while errno is still its own. */
@@ -33,46 +29,39 @@ static Status tcp_failed(const char *what)
                 strerror(errno));
 }
 
-/* The first IPv4 address of an interface that is up, or the loopback address where all ranks are on one
- * host. */
-static struct in_addr own_address(bool one_host)
+/* Where the other ranks reach this one: as the transport knows, or this host's address on the route to
+ * another host of the job; where that one's name has no address, on the route to far away, to addresses
+ * that are nobody's and to which nothing is sent. The first interface may be one of containers. */
+static SocketAddress own_address(const Comm *world, const char *other_host)
 {
-    struct in_addr  found = { htonl(INADDR_LOOPBACK) };
-    struct ifaddrs *all = NULL;
-    if (one_host || getifaddrs(&all) != 0) return found;
-    for (struct ifaddrs *i = all; i; i = i->ifa_next)
-        if (i->ifa_addr && i->ifa_addr->sa_family == AF_INET && (i->ifa_flags & IFF_UP) &&
-            !(i->ifa_flags & IFF_LOOPBACK)) {
-            found = ((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr;
-            break;
-        }
-    freeifaddrs(all);
-    return found;
+    SocketAddress own, to;
+    const char *known = world->transport->address;
+    const char *why, *const far[] = { other_host, "192.0.2.1", "2001:db8::1" };
+    if (*known && socket_resolve(&own, 1, known, 0, &why) > 0) return own;
+    for (int i = 0; other_host && i < COUNT(far); i++)
+        if (socket_resolve(&to, 1, far[i], 0, &why) > 0 && socket_route(&own, &to) &&
+            !socket_is_loopback(&own))
+            return own;
+    return (SocketAddress){ .ip = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
 }
 
 /* ---- rank 0 ---- */
-static Status listener_open(int *listener, ConnectOffer *offer, int backlog, bool one_host)
+static Status listener_open(int *listener, ConnectOffer *offer, const SocketAddress *at)
 {
-    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = own_address(one_host) };
-    socklen_t size = sizeof at;
-    *listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (*listener < 0 || bind(*listener, (struct sockaddr *)&at, sizeof at) != 0 ||
-        listen(*listener, backlog) != 0 || getsockname(*listener, (struct sockaddr *)&at, &size) != 0)
-        return tcp_failed("rank 0 cannot listen");
+    offer->address = *at;
+    *listener = socket_listen(at, &offer->address.port);
+    if (*listener < 0) return tcp_failed("rank 0 cannot listen");
     if (getrandom(offer->cookie, COOKIE, 0) != COOKIE) return tcp_failed("no random bytes");
-    offer->address = at.sin_addr;
-    offer->port    = at.sin_port;
     return OK;
 }
 
-/* No Nagle delay (TCP_NODELAY): a frame that waits for the next one would be a late heartbeat. */
+/* No Nagle delay: a frame that waits for the next one would be a late heartbeat. */
 static void set_socket_options(int fd)
 {
     struct timeval limit = { .tv_sec = BLOCK_SECONDS };
-    int yes = 1;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    socket_options(fd);
 }
 
 /* The right cookie, and a rank that exists and is not connected yet. */
@@ -111,26 +100,28 @@ static Status accept_ranks(int *fd, int size, int listener, const ConnectOffer *
 /* ---- the other ranks ---- */
 static Status connect_to_rank0(int *fd, int rank, const ConnectOffer *offer)
 {
-    struct sockaddr_in at = { AF_INET, .sin_addr = offer->address, .sin_port = offer->port };
     Hello hello = { .rank = rank };
     memcpy(hello.cookie, offer->cookie, COOKIE);
-    *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (*fd < 0 || connect(*fd, (struct sockaddr *)&at, sizeof at) != 0)
-        return tcp_failed("cannot connect to rank 0");
+    *fd = socket_connect(&offer->address);
+    if (*fd < 0) return tcp_failed("cannot connect to rank 0");
+    struct pollfd ready = { .fd = *fd, .events = POLLOUT };
+    errno = poll(&ready, 1, CONNECT_MS) > 0 ? socket_error(*fd) : ETIMEDOUT;
+    if (errno != 0 || fcntl(*fd, F_SETFL, 0) != 0) return tcp_failed("cannot connect to rank 0");
     set_socket_options(*fd);
     if (send(*fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
         return tcp_failed("rank 0 does not read");
     return OK;
 }
 
-Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host)
+Status heartbeat_tcp_open(int *fd, Comm *world, const char *other_host)
 {
     ConnectOffer mine = { 0 }, *all = malloc((size_t)world->size * sizeof *all);
     CHECK(all, "no memory for the addresses of %d ranks", world->size);
     for (int r = 0; r < world->size; r++) fd[r] = -1;
     int    listener = -1;
     Status status   = OK;
-    if (world->rank == 0) status = listener_open(&listener, &mine, world->size, one_host);
+    SocketAddress own = own_address(world, other_host);
+    if (world->rank == 0) status = listener_open(&listener, &mine, &own);
     status = agree(world, status);
     if (status == OK) {
         comm_gather_bytes(world, "watchdog", all, &mine, sizeof mine);

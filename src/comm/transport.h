@@ -1,11 +1,11 @@
 #ifndef COMM_TRANSPORT_H
 #define COMM_TRANSPORT_H
-/* The interface to what moves bytes of the host between ranks: threads of one process, an MPI plug-in, or
- * nothing (the dry run). It carries what controls a run (agreement, flags, the start, pieces of checkpoints),
- * and comm/host_data.c builds the verbs of tensors on it (comm/data_transport.h), so that a transport of this
- * kind never adds numbers. It uses plain C types and bytes only, so that an MPI plug-in compiles without the
- * rest of jotun. Only the rank's own thread calls it (MPI_THREAD_FUNNELED). Requests are small integers from
- * a fixed pool, so that nothing is allocated during a step. */
+/* The interface to what moves bytes of the host between ranks: threads of one process, an MPI plug-in, TCP
+ * (comm/tcp/tcp.h), or nothing (the dry run). It carries what controls a run (agreement, flags, the start,
+ * pieces of checkpoints), and comm/host_data.c builds the verbs of tensors on it (comm/data_transport.h), so
+ * that a transport of this kind never adds numbers. It uses plain C types and bytes only, so that an MPI
+ * plug-in compiles without the rest of jotun. Only the rank's own thread calls it (MPI_THREAD_FUNNELED).
+ * Requests are small integers from a fixed pool, so that nothing is allocated during a step. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 /* TRANSPORT_ABI changes with the layout of Transport; a plug-in of another version is refused.
  * TRANSPORT_REQUESTS bounds the requests in progress on one rank; exceeding it stops the job.
  * TRANSPORT_TAGS: tags of messages are below it; MPI guarantees 32,768. TAG_CONTROL is that of control. */
-enum { TRANSPORT_ABI = 3, TRANSPORT_REQUESTS = 4096, TRANSPORT_TAGS = 32768, TAG_CONTROL = 0 };
+enum { TRANSPORT_ABI = 4, TRANSPORT_REQUESTS = 4096, TRANSPORT_TAGS = 32768, TAG_CONTROL = 0 };
 typedef struct Transport Transport;
 typedef struct Group Group;                       /* each transport defines its own */
 struct DataTransport;                             /* comm/data_transport.h */
@@ -24,7 +24,8 @@ struct DataTransport;                             /* comm/data_transport.h */
  * Offsets are in elements of `width` bytes, count + 1 of them, which ascend. */
 struct Transport {
     int   abi;                                    /* TRANSPORT_ABI */
-    const char *name;                             /* "threads", "openmpi", "mpich", "dry" */
+    const char *name;                             /* "threads", "openmpi", "mpich", "tcp", "dry" */
+    char  address[64];                            /* of this host, as other ranks reach it; "": unknown */
     int   rank, size;                             /* in the world */
     void *self;                                   /* the transport's own state */
     /* What carries tensors, where that is not this transport: set before comm_world, closed by who set it.
@@ -62,16 +63,18 @@ Status transport_threads_run(int ranks, RankBody *body, void *context);
 /* A transport of the given rank and world size that moves nothing. The caller closes it. */
 Transport *transport_dry_open(int rank, int size);
 
-/* Opens the plug-in of the MPI whose launcher started this process, which the environment shows;
- * *transport is NULL where none did. BAD_OPTION, with the package to install, where the plug-in is
- * missing or does not fit. seconds: time limit of MPI_Init and of the first synchronization of all ranks
- * after it (comm/start.h); 0: none. */
-Status transport_mpi_open(Transport **transport, double seconds, int *argc, char ***argv);
+/* Opens what joins the processes of the launcher that started this one, which the environment shows
+ * (comm/launcher.c): an MPI plug-in or TCP. *transport is NULL where none did. BAD_OPTION, with what to do,
+ * where it is not to be had. seconds: time limit of MPI_Init or of the rendezvous, and of the first
+ * synchronization of all ranks after it (comm/start.h); 0: none. control_port: where rank 0 listens for TCP;
+ * 0: by the launcher's rule. */
+Status transport_open(Transport **transport, double seconds, int control_port, int *argc, char ***argv);
 const char *transport_launcher(void);             /* from the environment: "Open MPI"; NULL: none */
 int transport_launcher_size(void);                /* processes that it started; 0: it does not tell */
-int transport_launcher_rank(void);                /* known before MPI_Init; 0 without a launcher */
+int transport_launcher_rank(void);                /* known before it is opened; 0 without a launcher */
 int transport_launcher_local(void);               /* processes on this host, 1 where it does not tell */
-/* This process among those of its host, from 0, by Open MPI, MPICH, Slurm, PALS or torchrun; -1: by none. */
+/* This process among those of its host, from 0, by Open MPI, MPICH, Slurm, PALS, torchrun or jotun run; -1:
+ * by none. */
 int transport_launcher_place(void);
 
 /* A plug-in exports this one symbol. It returns NULL and a message in `error` where MPI_Init_thread fails. */

@@ -52,7 +52,8 @@ typedef uint64_t CommandSet;
 #define FOR_SWEEP            (UINT64_C(1) << 25)
 #define FOR_SERVE            (UINT64_C(1) << 26)
 #define FOR_DATA_CHECK       (UINT64_C(1) << 27)
-#define FOR_ANY              (FOR_DATA_CHECK * 2 - 1)                    /* all of the above */
+#define FOR_RUN              (UINT64_C(1) << 28)
+#define FOR_ANY              (FOR_RUN * 2 - 1)                           /* all of the above */
 #define FOR_SCHEDULE         (UINT64_C(1) << 58)    /* on resume: the schedule, see conf/resume.c */
 #define FOR_STATES           (UINT64_C(1) << 59)    /* on resume: which states the optimizer has */
 #define FOR_CHECKPOINT_ARGS  (UINT64_C(1) << 60)    /* taken from a checkpoint */

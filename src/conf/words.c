@@ -87,10 +87,11 @@ void words_close(OptionWords *words)
 
 /* ---- the environment ---- */
 
-/* Variables that are no options: those of the tests. */
+/* Variables that are no options: those of the tests, and of the start over TCP. */
 static bool is_other_variable(const char *name)
 {
-    static const char *const others[] = { "fault", "full", "sanitize", "shared" };
+    static const char *const others[] = { "fault", "full", "sanitize", "shared", "secret", "secret-file",
+                                          "launcher" };
     for (size_t i = 0; i < COUNT(others); i++)
         if (!strcmp(name, others[i])) return true;
     return false;

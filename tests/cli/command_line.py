@@ -144,7 +144,7 @@ def words_of_messages(folder, data):
     writer = os.open(os.path.join(folder, "pipe"), os.O_RDWR)
     expect(1, "it is not a file but a pipe or a device, such as <(...)", *small, "--config", os.path.join(folder, "pipe"))
     os.close(writer)
-    for name, count, says in ("WORLD_SIZE", "2", True), ("SLURM_NTASKS", "4", True), ("SLURM_NTASKS", "1", False), ("WORLD_SIZE", "x", False):
+    for name, count, says in ("PMI_SIZE", "2", True), ("SLURM_NTASKS", "4", True), ("SLURM_NTASKS", "1", False), ("WORLD_SIZE", "x", False):
         done = run.jotun(*small, env={**os.environ, name: count})
         if (f"{name} is {count}, and this process is a run of its own, with 1 rank" in done.stderr) != says:
             faults.append(f"{name}={count}: {done.stderr}")

@@ -107,7 +107,7 @@ def other_options(data, folder):
         done = ranks([*train, "--threads", "1"], [*train, "--threads", "2"])
         if done.returncode != 0:
             sys.exit(f"{name}: --threads may differ: exit code {done.returncode}\n{done.stderr}")
-        for words, says in [(["trian"], "did you mean jotun train?"), (["clean"], "clean runs as one process; start it without mpirun")]:
+        for words, says in [(["trian"], "did you mean jotun train?"), (["clean"], "clean runs as one process, but ")]:
             done = subprocess.run([*launcher, "3", run.JOTUN, *words], capture_output=True, text=True, timeout=100)
             one_line(name, done, 2, says)
 

@@ -125,7 +125,7 @@ def main():
         config_shows(folder)
         generate_fits(folder)
         refused(2, "jotun prepare needs --input FILE...", "prepare", "--output-prefix", "p")
-        refused(2, "prepare runs as one process; start it without mpirun", "prepare", "--input", "x", "--output-prefix", "p",
+        refused(2, "prepare runs as one process, but ", "prepare", "--input", "x", "--output-prefix", "p",
                 env=dict(os.environ, OMPI_COMM_WORLD_SIZE="2", ASAN_OPTIONS="detect_leaks=0"))     # what MPI keeps
     return 0
 

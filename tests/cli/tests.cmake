@@ -1,7 +1,7 @@
 # Whole runs of the binary, by scripts.
 find_package(Python3 COMPONENTS Interpreter)
 set(scripts kill length_warmup speedrun fairseq fairseq_wikitext schedule signals run_ends spikes report_lines broken_numbers options deepspeed_json scripts option_effects generation serve agpt command_line manual tokens tokenizer_files moved_checkpoint token_facts text_files langid clean clean_restart clean_language clean_scale sweep)
-list(APPEND scripts eval_windows old_words)
+list(APPEND scripts eval_windows old_words tcp tcp_hosts)
 if(NOT JOTUN_SANITIZE MATCHES "thread")                # the MPI libraries' own locks are no affair of ours
     list(APPEND scripts mpi_layouts dead_rank slow_disk launchers)
 endif()

@@ -1,9 +1,10 @@
-"""mpi.py openmpi|mpich PROGRAM: collectives under mpirun give the threads' hash; a killed and a stopped rank are named."""
+"""mpi.py openmpi|mpich|tcp PROGRAM: collectives under mpirun, or of processes over TCP, give the threads' hash; a killed and a stopped rank are named."""
 import os, re, shutil, signal, subprocess, sys, tempfile, time
 
 mpi, program = sys.argv[1:3]
-mpirun = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"], "mpich": ["mpirun.mpich"]}[mpi]
-bystander = {"openmpi": ["--enable-recovery"], "mpich": ["-disable-auto-cleanup"]}[mpi]   # it kills nobody: the watchdog ends the job
+mpirun = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"], "mpich": ["mpirun.mpich"],
+          "tcp": [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "ranks.py")]}[mpi]
+bystander = {"openmpi": ["--enable-recovery"], "mpich": ["-disable-auto-cleanup"], "tcp": []}[mpi]   # it kills nobody: the watchdog ends the job
 environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                    ASAN_OPTIONS="detect_leaks=0")            # what MPI keeps is not ours
 
@@ -32,7 +33,7 @@ def stops_itself(ranks):
 
 def stops_unread():
     """A stop inside the plug-in ends though nobody reads standard error."""
-    done = subprocess.run(mpirun + ["-n", "1", program, "unread"], env=environment, timeout=60, capture_output=True, stdin=subprocess.DEVNULL)
+    done = subprocess.run(mpirun + ["-n", "2" if mpi == "tcp" else "1", program, "unread"], env=environment, timeout=60, capture_output=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 3, done.returncode
 
 
@@ -105,11 +106,24 @@ def stopped(ranks, victim):
     return seconds
 
 
-for ranks in (1, 3, 4):
+def unwatched(ranks, victim):
+    """Without a watchdog who is connected to a dead rank names it, and the others end with it."""
+    pid, lines, seconds = struck(ranks, victim, signal.SIGKILL, "0")
+    expected = rf"jotun: rank {victim} on host \S+ \(127\.0\.0\.1\) is lost to rank \d+: .*; the job is stopped"
+    assert lines and all(re.fullmatch(expected, line) for line in lines), lines
+    assert seconds < 10, seconds
+    return seconds
+
+
+sizes = (2, 3, 5, 8, 16) if mpi == "tcp" else (1, 3, 4)
+for ranks in sizes:
     same_hash(ranks)
-misses_its_plugin()
+if mpi != "tcp":
+    misses_its_plugin()
 stops_itself(3)
 stops_unread()
-print(f"{mpi}: 1, 3 and 4 ranks give the threads' bits")
+print(f"{mpi}: {', '.join(map(str, sizes))} ranks give the threads' bits")
 print(f"{mpi}: killed rank 2 named and job ended in {killed(3, 2):.2f} s, rank 0 in {killed(3, 0):.2f} s")
 print(f"{mpi}: stopped rank 1 named and job ended in {stopped(3, 1):.2f} s (time-out 2 s), rank 0 in {stopped(3, 0):.2f} s")
+if mpi == "tcp":
+    print(f"{mpi}: without a watchdog killed rank 3 of 8 named and job ended in {unwatched(8, 3):.2f} s, rank 0 of 3 in {unwatched(3, 0):.2f} s")

@@ -1,5 +1,6 @@
 /* Run by mpi.py:   program hash [threads N]      prints the hash of all collectives' results, on MPI or on threads
  *                  program loop SECONDS FILE     all-gathers until it is killed, under a watchdog; stderr goes to FILE
+ *                  program start                 waits for all ranks, and prints the seconds that this took
  *                  program unread                is stopped by the transport, while nobody reads its stderr */
 #include "comm/program.h"
 
@@ -32,6 +33,22 @@ static Status loop_body(Transport *transport, void *context)
     }
 }
 
+/* since: seam.clock when this process began. Rank 0 prints the seconds until it has all addresses, and until all ranks have met. */
+static Status start_body(Transport *transport, int64_t since)
+{
+    Comm  *world;
+    double joined = seam_seconds_since(since);
+    TRY(comm_world(&world, transport));
+    comm_barrier(world);
+    if (transport->rank == 0) {
+        printf("%d ranks: %.3f s, %.3f s\n", transport->size, joined, seam_seconds_since(since));
+        fflush(stdout);
+    }
+    comm_barrier(world);
+    comm_close(world);
+    return OK;
+}
+
 /* stderr becomes a full pipe, and then more requests are begun than a transport has. */
 static Status unread_body(Transport *transport)
 {
@@ -55,6 +72,8 @@ int main(int argc, char **argv)
 {
     Transport *transport;
     uint64_t   hash = 0;
+    int64_t    begun = seam.clock();
+    bool       start = argc > 1 && strcmp(argv[1], "start") == 0;
     bool       loop = argc > 3 && strcmp(argv[1], "loop") == 0;
     if (loop && !freopen(argv[3], "a", stderr)) return 2;
     if (argc > 3 && strcmp(argv[2], "threads") == 0) {
@@ -62,13 +81,13 @@ int main(int argc, char **argv)
         printf("%016" PRIx64 "\n", hash);
         return ended(status);
     }
-    Status status = transport_mpi_open(&transport, 0, &argc, &argv);
+    Status status = transport_open(&transport, 0, 0, &argc, &argv);
     if (status != OK) return ended(status);
-    if (!transport) return fprintf(stderr, "no MPI started this\n"), 2;
+    if (!transport) return fprintf(stderr, "no launcher started this\n"), 2;
     int rank = transport->rank;
     if (argc > 1 && strcmp(argv[1], "unread") == 0) return ended(unread_body(transport));
-    status   = loop ? loop_body(transport, argv[2]) : program_body(transport, &hash);
+    status   = start ? start_body(transport, begun) : loop ? loop_body(transport, argv[2]) : program_body(transport, &hash);
     transport->close(transport);
-    if (status == OK && rank == 0) printf("%016" PRIx64 "\n", hash);
+    if (status == OK && rank == 0 && !start) printf("%016" PRIx64 "\n", hash);
     return ended(status);
 }

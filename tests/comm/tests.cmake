@@ -1,4 +1,4 @@
-# The same collectives under each MPI as on threads, and what happens when a rank is killed or stopped.
+# The same collectives under each MPI and over TCP as on threads, and what happens when a rank is killed or stopped.
 add_executable(comm_program ${CMAKE_CURRENT_SOURCE_DIR}/comm/program.c)
 target_include_directories(comm_program PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(comm_program PRIVATE module_comm)
@@ -17,4 +17,9 @@ endforeach()
 if(NOT JOTUN_HIP)                              # hipcc's programs need its runtime
     add_test(NAME comm.no_vendor_library COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/comm/no_vendor_library.sh $<TARGET_FILE:jotun>)
     set_tests_properties(comm.no_vendor_library PROPERTIES LABELS comm TIMEOUT 60 SKIP_RETURN_CODE 77)
+endif()
+if(Python3_FOUND)
+    add_test(NAME comm.tcp COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/comm/mpi.py tcp $<TARGET_FILE:comm_program>)
+    add_test(NAME comm.tcp_hostile COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/comm/hostile.py $<TARGET_FILE:comm_program>)
+    set_tests_properties(comm.tcp comm.tcp_hostile PROPERTIES LABELS "comm;slow" TIMEOUT 300)
 endif()

@@ -16,9 +16,9 @@ import sys
 
 ROOT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else ".")
 SOURCE = ("c", "h", "def", "py", "sh", "cu", "cpp", "cmake")
-# options of ./check, cmake, ctest, mpirun, srun, diff, Megatron-LM's tools
+# options of ./check, cmake, ctest, mpirun, srun, torchrun, diff, Megatron-LM's tools
 OTHERS = set("""full help version preset build install prefix test-dir exclude ntasks-per-node output-on-failure foreground ntasks nodes cpus-per-task mpi time host
-    hostfile mca bind-to oversubscribe only double ranks long show signal job-name output kill-on-bad-exit wait requeue append dist-ckpt-optim-fully-reshardable""".split())
+    hostfile mca bind-to oversubscribe only double ranks long show signal job-name output kill-on-bad-exit wait requeue append rdzv-backend rdzv-endpoint rdzv-id no-python max-restarts dist-ckpt-optim-fully-reshardable""".split())
 OUTSIDE = {"merge_datasets.py", "preprocess_data.py", "pretrain_gpt.py", "tools/preprocess_data.py",
            "add_bos_token", "P_a_document", "P_b_document"}       # Megatron-LM's and Hugging Face's; examples
 problems = []

@@ -53,9 +53,9 @@ static bool ranks_of_preset(const Options *o)
 static Status take_ranks(Options *o, const Transport *mpi)
 {
     if (mpi && ranks_of_preset(o)) o->source[OPTION_ranks].kind = SOURCE_NOTHING;
-    if (mpi) options_fill(o, OPTION_ranks, mpi->size, "the MPI launcher");
+    if (mpi) options_fill(o, OPTION_ranks, mpi->size, "the launcher");
     if (!mpi || o->ranks == mpi->size) return OK;
-    return fail(BAD_OPTION, "--ranks %lld, but the MPI launcher started %d; leave --ranks out",
+    return fail(BAD_OPTION, "--ranks %lld, but the launcher started %d; leave --ranks out",
                 (long long)o->ranks, mpi->size);
 }
 
@@ -79,7 +79,7 @@ Status setup_refused(Status status, int argc, char **argv)
     if (!transport_launcher()) return status;
     failure_keep(&failure, status);
     log_mute(transport_launcher_rank() != 0);
-    Status opened = transport_mpi_open(&mpi, SECONDS, &argc, &argv);
+    Status opened = transport_open(&mpi, SECONDS, 0, &argc, &argv);
     status = failure_report(&failure);
     return opened == OK ? setup_agree(mpi, status) : status;
 }
@@ -140,6 +140,16 @@ static Status read_foreign(Options *o, Transport *mpi, Status status)
     return status;
 }
 
+/* It says nothing of a start that is not over TCP. */
+static Status refuse_idle_port(const Options *o, const Transport *mpi)
+{
+    bool tcp = mpi && strcmp(mpi->name, "tcp") == 0;
+    if (!options_typed_by_person(o, OPTION_control_port) || tcp || o->dry_run) return OK;
+    return fail(BAD_OPTION, "--control-port %lld has no effect: it is for ranks that are joined over TCP, "
+                "and these are %s", (long long)o->control_port,
+                mpi ? "joined by MPI" : "threads of one process");
+}
+
 /* Environment, tokenizer and checkpoint may differ on one host, so the ranks agree on what they read; options
  * that could not be parsed are agreed on as well, once MPI is open. */
 Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, char **argv)
@@ -156,7 +166,7 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     /* Nothing is derived yet; the minutes, from which the seconds follow, are known. */
     bool said = options_typed_by_person(o, OPTION_watchdog_seconds);
     double limit = said ? o->watchdog_seconds : 60 * o->timeout_minutes;
-    Status opened = transport_mpi_open(mpi, limit, &argc, &argv);
+    Status opened = transport_open(mpi, limit, (int)o->control_port, &argc, &argv);
     log_mute(transport_launcher_rank() != 0);
     status = status != OK ? failure_report(&failure) : opened;
     if (opened != OK) return unagreed(status);
@@ -172,6 +182,7 @@ Status setup_options(Options *o, Transport **mpi, CommandSet command, int argc, 
     if (*mpi) status = read_foreign(o, *mpi, status);
     if (status == OK) status = setup_values(o);
     if (status == OK) status = setup_validate(o);
+    if (status == OK) status = refuse_idle_port(o, *mpi);
     TRY(setup_agree(*mpi, status));
     TRY(agree_on_options(o, *mpi));
     if (setup_is_foreign(command, count, words) && transport_launcher_rank() <= 0)
@@ -218,23 +229,35 @@ static void warn_of_too_many_threads(const Options *o, const Transport *mpi)
                  bound ? "that this process may use" : "of this host");
 }
 
-/* Processes that a launcher started for one job train separately unless MPI joins them. */
-static void note_other_processes(const Options *o, const Transport *mpi)
+/* Processes of one job that do not know of each other would each train the whole run, and write to the same
+ * files. WORLD_SIZE and SLURM_STEP_NUM_TASKS are only set for such processes; the others may be those of a
+ * shell, in which a person starts something else. */
+static Status refuse_lonely_rank(const Options *o, const Transport *mpi)
 {
-    static const char *const started[] = { "WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" };
-    if (mpi || o->ranks > 1 || o->dry_run) return;
-    for (size_t i = 0; i < COUNT(started); i++) {
-        const char *count = getenv(started[i]);
+    static const struct { const char *size, *wants[2]; } started[] = {
+        { "WORLD_SIZE", { "RANK", "MASTER_ADDR" } },
+        { "SLURM_STEP_NUM_TASKS", { "SLURM_PROCID", "SLURM_JOB_ID" } },
+        { "SLURM_NTASKS", { NULL } }, { "OMPI_COMM_WORLD_SIZE", { NULL } }, { "PMI_SIZE", { NULL } } };
+    if (mpi || o->ranks > 1 || o->dry_run) return OK;
+    for (int i = 0; i < COUNT(started); i++) {
+        const char *count = getenv(started[i].size), *missing = NULL;
         if (!count || strtol(count, NULL, 10) <= 1) continue;
-        log_line("%s is %s, and this process is a run of its own, with 1 rank: mpirun or srun --mpi=pmi2 "
-                 "join processes, and --ranks N makes ranks of one", started[i], count);
-        return;
+        for (int w = 0; w < 2 && started[i].wants[w] && !missing; w++)
+            if (!getenv(started[i].wants[w])) missing = started[i].wants[w];
+        if (missing)
+            return fail(BAD_OPTION, "%s is %s, but %s is not set, without which this process cannot join the "
+                        "others; jotun run, torchrun, srun and mpirun set it; unset %s for a run of 1 rank",
+                        started[i].size, count, missing, started[i].size);
+        log_line("%s is %s, and this process is a run of its own, with 1 rank: srun, mpirun, torchrun or "
+                 "jotun run join processes, and --ranks N makes ranks of one", started[i].size, count);
+        return OK;
     }
+    return OK;
 }
 
 Status setup_run(const Options *o, Transport *mpi, RankBody *body, void *context)
 {
-    note_other_processes(o, mpi);
+    TRY(refuse_lonely_rank(o, mpi));
     if (!mpi && ranks_of_preset(o) && o->ranks > team_cores())
         return fail(BAD_OPTION, "%s is laid out for %lld ranks (tp %lld x pp %lld x dp %lld), and this is "
                     "one process with %d cores: start them by mpirun -n %lld, or give --ranks, --tp and "

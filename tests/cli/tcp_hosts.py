@@ -1,0 +1,138 @@
+"""Four hosts as network namespaces on one bridge, two ranks on each, over IPv4 and IPv6: the threads' losses, though the first interface of each
+host is one that the others cannot reach. A host whose link is cut is named, and all ranks end, also those of that host; without the secret
+nothing starts. Skipped where namespaces are not permitted."""
+import os
+import re
+import subprocess
+import sys
+import time
+
+import run
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "comm"))
+import ranks
+
+HOSTS, EACH = 4, 2
+NAME = f"jotun{os.getpid()}"
+PORT = 29600
+ADDRESSES = {"IPv4": "198.18.77.{}", "IPv6": "fd77::{}"}
+
+
+def ip(*words, check=True):
+    return subprocess.run(["ip", *map(str, words)], check=check, capture_output=True, text=True)
+
+
+def inside(host, *words):
+    return ["ip", "netns", "exec", f"{NAME}-{host}", *words]
+
+
+def open_hosts():
+    """A bridge in a namespace of its own, to which each host has a link; the first interface of a host is one of containers."""
+    ip("netns", "add", f"{NAME}-b")
+    ip("-n", f"{NAME}-b", "link", "add", "bridge", "type", "bridge")
+    ip("-n", f"{NAME}-b", "link", "set", "bridge", "up")
+    for host in range(HOSTS):
+        ns = f"{NAME}-{host}"
+        ip("netns", "add", ns)
+        for link in ("link", "set", "lo", "up"), ("link", "add", "docker0", "type", "veth", "peer", "name", "container"), ("addr", "add", "172.17.0.1/16", "dev", "docker0"), ("link", "set", "docker0", "up"), ("link", "set", "container", "up"):
+            ip("-n", ns, *link)
+        ip("-n", ns, "link", "add", "eth0", "type", "veth", "peer", "name", f"host{host}", "netns", f"{NAME}-b")
+        ip("-n", ns, "addr", "add", ADDRESSES["IPv4"].format(host + 1) + "/24", "dev", "eth0")
+        ip("-n", ns, "addr", "add", ADDRESSES["IPv6"].format(host + 1) + "/64", "dev", "eth0", "nodad")
+        ip("-n", ns, "link", "set", "eth0", "up")
+        ip("-n", f"{NAME}-b", "link", "set", f"host{host}", "master", "bridge", "up")
+
+
+def close_hosts():
+    for host in [*range(HOSTS), "b"]:
+        ip("netns", "del", f"{NAME}-{host}", check=False)
+
+
+def start(kind, words, secret="a secret of the test, long enough", loopback=False):
+    """rank -> process. Each host has a name of its own. loopback: rank 0's host knows itself by such an address, as hosts of Debian do."""
+    children = {}
+    for rank in range(HOSTS * EACH):
+        host = rank // EACH
+        environment = {**os.environ, **ranks.variables(rank, HOSTS * EACH, PORT, ADDRESSES[kind].format(1)), "LOCAL_RANK": str(rank % EACH), "LOCAL_WORLD_SIZE": str(EACH)}
+        if loopback and host == 0:
+            environment["MASTER_ADDR"] = "127.0.1.1"
+        if secret:
+            environment["JOTUN_SECRET"] = secret
+        name = ["unshare", "--uts", "sh", "-c", f'hostname machine{host} && exec "$@"', "sh"]
+        children[rank] = subprocess.Popen(inside(host, *name, run.JOTUN, *map(str, words)), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return children
+
+
+def ended(children, seconds):
+    try:
+        return {rank: (child.communicate(timeout=seconds)[1], child.returncode)[::-1] for rank, child in children.items()}
+    finally:
+        for child in children.values():
+            child.kill()
+
+
+def train(data, *words):
+    return ["train", "--data-path", data, *run.MODEL, "--tp", 2, "--pp", 2, "--zero-stage", 1, "--threads", 1, *words]
+
+
+def same_losses(data, folder):
+    run.jotun(*train(data, "--train-iters", 6, "--metrics", f"{folder}/threads.jsonl"), "--ranks", HOSTS * EACH)
+    wanted = run.metrics(f"{folder}/threads.jsonl")
+    for kind, loopback in ("IPv4", False), ("IPv6", False), ("IPv4", True):
+        out = f"{folder}/{kind}{loopback}.jsonl"
+        done = ended(start(kind, train(data, "--train-iters", 6, "--metrics", out), loopback=loopback), 120)
+        if any(code for code, _ in done.values()) or run.metrics(out) != wanted:
+            sys.exit(f"{kind}: {done}")
+        print(f"{HOSTS} hosts, {HOSTS * EACH} ranks, {kind}{', rank 0 at 127.0.1.1 for its host' if loopback else ''}: the threads' losses")
+
+
+def cut(data, folder, kind, host, watchdog):
+    out = f"{folder}/cut{kind}{host}.jsonl"
+    children = start(kind, train(data, "--train-iters", 1000000, "--watchdog-seconds", watchdog, "--metrics", out))
+    end = time.monotonic() + 120
+    while not (os.path.exists(out) and len(run.metrics(out)) > 2):
+        if time.monotonic() > end:
+            sys.exit(f"no steps: {ended(children, 1)}")
+        time.sleep(0.05)
+    time.sleep(1)
+    ip("-n", f"{NAME}-b", "link", "set", f"host{host}", "down")
+    begun = time.monotonic()
+    try:
+        done = ended(children, 60)
+    finally:
+        ip("-n", f"{NAME}-b", "link", "set", f"host{host}", "up")
+    took = time.monotonic() - begun
+    said = [line for _, err in done.values() for line in err.splitlines() if line.endswith("the job is stopped")]
+    lost = [host] if host else range(1, HOSTS)               # seen from rank 0's host, all others are cut off
+    named = any(re.match(rf"jotun: rank ({other * EACH}|{other * EACH + 1}) on host machine{other} has been silent for 2 s", line) for other in lost for line in said)
+    if not named or any(code == 0 for code, _ in done.values()) or took > 30:
+        sys.exit(f"{kind}, host {host} cut off: after {took:.1f} s {done}")
+    print(f"{kind}, host {host} cut off: all ranks ended after {took:.1f} s: {said[0]}")
+
+
+def without_secret(data):
+    for rank, (code, err) in ended(start("IPv4", train(data, "--train-iters", 1), secret=None), 60).items():
+        if code != 1 or "need a secret" not in err:
+            sys.exit(f"without a secret: rank {rank}: exit code {code}\n{err}")
+
+
+def main():
+    try:
+        open_hosts()
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"skipped: network namespaces: {getattr(error, 'stderr', None) or error}")
+        close_hosts()
+        return run.SKIP
+    try:
+        with run.work_folder() as folder:
+            data = run.corpus(folder)
+            same_losses(data, folder)
+            without_secret(data)
+            for kind, host in ("IPv4", 2), ("IPv6", 3), ("IPv4", 0):
+                cut(data, folder, kind, host, 2)
+    finally:
+        close_hosts()
+    return 0
+
+
+sys.exit(main())

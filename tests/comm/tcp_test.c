@@ -1,0 +1,173 @@
+/* The transport over TCP between threads of this process: the collectives of program.h, messages that come before their receives and in
+ * another order than these, large ones that wait for theirs without memory, and a long series of random ones. */
+#include <unistd.h>
+#include "base/array.h"
+#include "base/testing.h"
+#include "comm/program.h"
+#include "comm/tcp_ranks.h"
+#include "comm/tcp/state.h"
+
+static void collectives_are_the_threads(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 9; ranks += 4) {
+        uint64_t threads = 0, tcp = 0;
+        assert_int_equal(transport_threads_run(ranks, program_body, &threads), OK);
+        Status status = tcp_ranks_run(ranks, program_body, &tcp);
+        if (status != OK) fail_msg("%d ranks: %s", ranks, fail_text());
+        assert_true(tcp == threads && tcp != 0);
+    }
+}
+
+static void wait_for(Transport *t, int request)
+{
+    for (;;) {
+        t->poll(t);
+        if (t->test(t, request)) return;
+        t->idle(t, request);
+    }
+}
+
+static unsigned char byte_of(int from, int to, int tag, int number, size_t i)
+{
+    return (unsigned char)(from * 31 + to * 17 + tag * 7 + number * 3 + (int)(i % 251));
+}
+
+static unsigned char *bytes_of(int from, int to, int tag, int number, size_t bytes)
+{
+    unsigned char *b = malloc(bytes + 1);
+    CHECK(b, "no memory");
+    for (size_t i = 0; i < bytes; i++) b[i] = byte_of(from, to, tag, number, i);
+    return b;
+}
+
+static void expect_bytes(const unsigned char *b, int from, int to, int tag, int number, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        CHECK(b[i] == byte_of(from, to, tag, number, i), "message %d with tag %d from %d to %d: byte %zu of %zu", number, tag, from, to, i, bytes);
+}
+
+/* Rank 0 sends a large message and then a small one with another tag, which rank 1 receives first: the large one is taken out of its
+ * way. Without such a need it stays where it is, and costs rank 1 no memory. */
+enum { LARGE = 24 << 20 };
+static Status order_body(Transport *t, void *context)
+{
+    Tcp   *tcp = t->self;
+    int    all[2] = { 0, 1 };
+    Group *g = t->group_open(t, all, 2), *other = t->group_open(t, all, 2);
+    (void)context;
+    if (t->rank == 0) {
+        unsigned char *large = bytes_of(0, 1, 5, 0, LARGE), *small = bytes_of(0, 1, 6, 0, 100), *last = bytes_of(0, 1, 5, 1, LARGE);
+        int request[] = { t->send(t, g, large, LARGE, 1, 5), t->send(t, g, small, 100, 1, 6), t->send(t, other, small, 100, 1, 5), t->send(t, g, last, LARGE, 1, 5) };
+        for (int i = 0; i < 4; i++) wait_for(t, request[i]);
+        free(large);
+        free(small);
+        free(last);
+    } else {
+        unsigned char *large = malloc(LARGE), small[100];
+        wait_for(t, t->recv(t, other, small, 100, 0, 5));                  /* another group */
+        expect_bytes(small, 0, 1, 6, 0, 100);
+        wait_for(t, t->recv(t, g, small, 100, 0, 6));                      /* another tag */
+        expect_bytes(small, 0, 1, 6, 0, 100);
+        CHECK(tcp->kept_bytes == LARGE, "%zu bytes are kept", tcp->kept_bytes);
+        wait_for(t, t->recv(t, g, large, LARGE, 0, 5));
+        expect_bytes(large, 0, 1, 5, 0, LARGE);
+        for (int i = 0; i < 300; i++) {                                    /* the last one comes meanwhile */
+            t->poll(t);
+            usleep(1000);
+        }
+        CHECK(tcp->kept_bytes == 0 && tcp->paused == 1, "%zu bytes are kept, %d links wait", tcp->kept_bytes, tcp->paused);
+        wait_for(t, t->recv(t, g, large, LARGE, 0, 5));
+        expect_bytes(large, 0, 1, 5, 1, LARGE);
+        free(large);
+    }
+    t->group_close(t, g);
+    t->group_close(t, other);
+    return OK;
+}
+
+static void order_is_that_of_group_and_tag(void **state)
+{
+    (void)state;
+    if (tcp_ranks_run(2, order_body, NULL) != OK) fail_msg("%s", fail_text());
+}
+
+/* All ranks draw the same series: messages of any size from and to any rank, with a few tags; and collectives of any size in between. Some are
+ * waited for at once, others later, in another order on each rank. */
+enum { DRAWN_RANKS = 5, DRAWN = 600, OPEN_AT_ONCE = 40 };
+typedef struct { int request, from, to, tag, number; size_t bytes; unsigned char *data; bool received; int64_t *at; } Open;
+
+static size_t drawn_size(uint64_t bits)
+{
+    static const size_t scale[] = { 1, 30, 3000, 70000, 300000, 2000000 };
+    return (size_t)(bits >> 8) % scale[bits % COUNT(scale)];
+}
+
+static void open_end(Transport *t, Open *o)
+{
+    wait_for(t, o->request);
+    if (o->received) expect_bytes(o->data, o->from, o->to, o->tag, o->number, o->bytes);
+    for (int r = 0; o->at && r < t->size; r++) expect_bytes(o->data + o->at[r], r, 0, 0, o->number, (size_t)(o->at[r + 1] - o->at[r]));
+    free(o->data);
+    free(o->at);
+}
+
+static void open_message(Transport *t, Group *g, Open *o)
+{
+    o->received = t->rank == o->to;
+    o->data     = o->received ? malloc(o->bytes + 1) : bytes_of(o->from, o->to, o->tag, o->number, o->bytes);
+    o->request  = o->received ? t->recv(t, g, o->data, o->bytes, o->from, o->tag) : t->send(t, g, o->data, o->bytes, o->to, o->tag);
+}
+
+static void open_gather(Transport *t, Group *g, Open *o, uint64_t seed)
+{
+    o->at = calloc((size_t)t->size + 1, sizeof *o->at);
+    for (int r = 0; r < t->size; r++) o->at[r + 1] = o->at[r] + (int64_t)drawn_size(random_mix(seed, (uint64_t)r));
+    o->data = malloc((size_t)o->at[t->size] + 1);
+    unsigned char *own = bytes_of(t->rank, 0, 0, o->number, (size_t)(o->at[t->rank + 1] - o->at[t->rank]));
+    memcpy(o->data + o->at[t->rank], own, (size_t)(o->at[t->rank + 1] - o->at[t->rank]));
+    free(own);
+    o->request = t->all_gather(t, g, o->data, o->at, o->data + o->at[t->rank], 1);
+}
+
+static Status drawn_body(Transport *t, void *context)
+{
+    Open   open[OPEN_AT_ONCE];
+    int    all[DRAWN_RANKS], count = 0;
+    for (int r = 0; r < t->size; r++) all[r] = r;
+    Group *g = t->group_open(t, all, t->size);
+    for (int k = 0; k < DRAWN; k++) {
+        uint64_t bits = random_mix(*(uint64_t *)context, (uint64_t)k);
+        Open     o    = { .from = (int)(bits % 5), .to = (int)(bits / 5 % 5), .tag = (int)(bits / 25 % 3), .number = k, .bytes = drawn_size(bits / 75) };
+        bool     gathers = bits >> 60 == 0;
+        if (!gathers && (o.from == o.to || (t->rank != o.from && t->rank != o.to))) continue;
+        if (gathers) open_gather(t, g, &o, bits);
+        else         open_message(t, g, &o);
+        open[count++] = o;
+        /* A receiver that waits while its sender waits for another one would be a fault of the test: all are waited for in the end, or when
+         * the place for them is used up, from the oldest on. */
+        while (count == OPEN_AT_ONCE || (count > 0 && k == DRAWN - 1)) {
+            open_end(t, &open[0]);
+            memmove(open, open + 1, (size_t)--count * sizeof *open);
+        }
+        t->poll(t);
+    }
+    while (count > 0) open_end(t, &open[--count]);
+    t->group_close(t, g);
+    return OK;
+}
+
+static void random_messages_arrive(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++)
+        if (tcp_ranks_run(DRAWN_RANKS, drawn_body, &seed) != OK) fail_msg("seed %d: %s", (int)seed, fail_text());
+}
+
+int main(void)
+{
+    alarm(300);                                                            /* a deadlock is a failure */
+    const struct CMUnitTest tests[] = { cmocka_unit_test(collectives_are_the_threads), cmocka_unit_test(order_is_that_of_group_and_tag),
+                                        cmocka_unit_test(random_messages_arrive) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
