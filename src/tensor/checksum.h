@@ -17,9 +17,11 @@ enum { CHECKSUM_BITS = 24, CHECKSUM_WORD = 8 };
 /* Word i of `bytes` bytes, the last one filled up with zeros. */
 CHECKSUM uint64_t checksum_word(const char *x, uint64_t i, uint64_t bytes)
 {
+    const char *at = x + i * CHECKSUM_WORD;
     uint64_t word = 0, left = bytes - i * CHECKSUM_WORD;
-    if (left >= CHECKSUM_WORD) memcpy(&word, x + i * CHECKSUM_WORD, CHECKSUM_WORD);
-    else memcpy(&word, x + i * CHECKSUM_WORD, left);
+    if (left < CHECKSUM_WORD) memcpy(&word, at, left);
+    else if ((uintptr_t)x % CHECKSUM_WORD) memcpy(&word, at, CHECKSUM_WORD);
+    else memcpy(&word, __builtin_assume_aligned(at, CHECKSUM_WORD), CHECKSUM_WORD);
     word ^= (i + 1) * 0x9e3779b97f4a7c15u;
     word  = (word ^ word >> 32) * 0xd6e8feb86659fd93u;
     return word ^ word >> 32;

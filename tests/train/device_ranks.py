@@ -3,7 +3,7 @@ losses and weights under Open MPI, MPICH and another order of streams are those 
 losses are those of --device cpu; after kill -9 a run ends as one that was not killed; checkpoints go on on other
 devices under other layouts. JOTUN_FULL: all layouts under both MPIs, with 8 orders.
 
-    JOTUN_SHIM=path of the binary with the shim
+    SHIM_BINARY=path of the binary with the shim
 """
 import os
 import signal
@@ -14,7 +14,7 @@ import time
 import run
 
 FULL = bool(os.environ.get("JOTUN_FULL"))
-SHIM = os.environ["JOTUN_SHIM"]
+SHIM = os.environ["SHIM_BINARY"]
 STEPS = 4
 SMALL = "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --global-batch-size 4 --lr 1e-3 --threads 1 --log-interval 1000".split()
 GPT, LLAMA = SMALL, SMALL + run.LLAMA
@@ -35,7 +35,7 @@ LAYOUTS = [
     (4, "--fp16", LLAMA, "--tp 2 --zero-stage 3 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1"),
     (4, "", GPT, "--tp 2 --optimizer ds.onebitlamb --onebit-freeze-step 2"),
     (8, "--bf16", LLAMA, "--cp 2 --pp 2 --zero-stage 2 --pipeline-schedule zb-h1"),
-    (2, "--fp16", LLAMA, "--cp 2 --cp-comm-type all_gather --optimizer adafactor"),
+    (2, "--fp16", LLAMA, "--cp 2 --cp-comm-type allgather --optimizer adafactor"),
 ]
 
 

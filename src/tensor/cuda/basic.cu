@@ -1,7 +1,7 @@
 /* Fill, copy, conversions and sums on a GPU.
  * N elements of a flat tensor   R ranks   T rows   K columns */
-#include "tensor/checksum.h"
 #include "tensor/cuda/vector.h"
+#include "tensor/checksum.h"
 
 /* ---- any strides: one thread for each element, in row-major order of y ---- */
 struct Bytes2 { uint16_t bits; };              /* elements that are only moved, by their width */

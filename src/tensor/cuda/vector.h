@@ -4,9 +4,7 @@
  * aligned: kernels are templates of the element type T and of the number N of elements of a vector, which is
  * WIDE<T> or 1. Numbers are computed with as float. */
 #include "tensor/cuda/block.h"
-#if !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
 #include "tensor/half.h"
-#endif
 
 struct Bf16 { uint16_t bits; };                /* elements in memory */
 struct Fp16 { uint16_t bits; };
@@ -49,7 +47,7 @@ template <> __device__ __forceinline__ uint32_t pair_of<Fp16>(float first, float
     uint32_t pair;
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
     return pair;
-#elif defined(__HIP_DEVICE_COMPILE__)
+#elif defined(__HIP__)
     const _Float16 half[2] = { (_Float16)first, (_Float16)second };
     uint32_t pair;
     memcpy(&pair, half, sizeof pair);
@@ -65,7 +63,7 @@ template <> __device__ __forceinline__ float first_of<Fp16>(uint32_t pair)
     float x;
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((uint16_t)pair));
     return x;
-#elif defined(__HIP_DEVICE_COMPILE__)
+#elif defined(__HIP__)
     const uint16_t bits = (uint16_t)pair;
     _Float16 half;
     memcpy(&half, &bits, sizeof half);
