@@ -241,7 +241,13 @@ int gpuDeviceGetPCIBusId(char *name, int bytes, int number)
     return number < 0 || number >= devices ? BAD_DEVICE : 0;
 }
 
-int gpuStreamCreate(gpuStream_t *stream, unsigned)
+int gpuDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0, *greatest = -5;
+    return 0;
+}
+
+int gpuStreamCreateWithPriority(gpuStream_t *stream, unsigned, int)
 {
     ALONE;
     *stream = new GpuCpuStream{ device, opened_streams++, {}, 0, 0 };
