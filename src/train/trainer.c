@@ -82,12 +82,9 @@ static Status device_accepts(const Trainer *t)
     if (t->mesh.world > 1 && t->config->test_copies)              /* checksums are computed on the host */
         return fail(BAD_OPTION, "--test-mode is not built for several ranks with --device cuda; leave it "
                     "out, or give --device cpu");
-    if (!(b->activation >> p->activation & 1) || p->fp8.recipe != FP8_NONE)
-        return fail(BAD_OPTION, "--device cuda trains in fp32 or with --bf16; leave out --fp16 and "
+    if (p->fp8.recipe != FP8_NONE)
+        return fail(BAD_OPTION, "--device cuda trains in fp32, or with --bf16 or --fp16; leave out "
                     "--fp8-format, or give --device cpu");
-    if (p->message != b->compute && t->mesh.world > 1 && !comm_adds_on_device(t->world))
-        return fail(BAD_OPTION, "--grad-reduce-in-bf16 between GPUs is built for --device-transport nccl; "
-                    "leave it out, or give each rank a GPU of its own");
     if (states & ~b->state)
         return fail(BAD_OPTION, "--device cuda keeps the optimizer's states in fp32; leave out "
                     "--exp-avg-dtype and --exp-avg-sq-dtype, or give --device cpu");

@@ -6,6 +6,7 @@
 #define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
 SAME(LT_F32, CUDA_R_32F);
 SAME(LT_BF16, CUDA_R_16BF);
+SAME(LT_F16, CUDA_R_16F);
 SAME(LT_COMPUTE_F32, CUBLAS_COMPUTE_32F);
 SAME(LT_NORMAL, CUBLAS_OP_N);
 SAME(LT_TRANSPOSED, CUBLAS_OP_T);

@@ -77,12 +77,12 @@ static bool device_takes(int op, const Signature *s)
     const Dtype all[] = { s->a, s->w, s->o, s->x, s->y };
     if (!op_on_cuda(op) || s->o != F32) return false;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i] != F32 && all[i] != BF16) return false;
+        if (all[i] != F32 && all[i] != BF16 && all[i] != F16) return false;
     return true;
 }
 
 /* Against ref, and once more: in another order of threads by the shim, and again on a GPU. Kernels that
- * multiply by tensor cores round probabilities to bf16. */
+ * multiply by tensor cores round probabilities to the 16-bit type. */
 static void one_device(int op, int variant, const Arguments *a, const Dtype *type, const Trial *ref, double tolerance)
 {
     Trial one, more;

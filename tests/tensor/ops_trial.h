@@ -292,7 +292,8 @@ static bool one_case(int op, int variant, const Arguments *a, const Signature *s
         if (is_real(b)) round_to(type[b], (double *)buffer[b].data, buffer[b].count);
     trial_run(&ref, a, op, NULL, 1);
 #ifdef OPS_CUDA
-    one_device(op, variant, a, type, &ref, of_pairs > 0 && s->a == BF16 ? of_pairs : tolerance);
+    double of_type = s->a == BF16 ? of_pairs : s->a == F16 ? of_pairs / 8 : 0;           /* three bits more */
+    one_device(op, variant, a, type, &ref, of_type > 0 ? of_type : tolerance);
     trial_free(&ref);
     return true;
 #endif

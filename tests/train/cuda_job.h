@@ -18,6 +18,8 @@ static const Case cases[] = {
     { "llama fp32", MODEL_LLAMA, MIXED_NONE, 2e-6, 5e-6 },
     { "gpt bf16",   MODEL_GPT,   MIXED_BF16, 2e-3, 1e-2 },
     { "llama bf16", MODEL_LLAMA, MIXED_BF16, 2e-3, 1e-2 },
+    { "gpt fp16",   MODEL_GPT,   MIXED_F16,  3e-4, 2e-3 },
+    { "llama fp16", MODEL_LLAMA, MIXED_F16,  3e-4, 2e-3 },
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -28,7 +30,9 @@ static inline Job job_of(const Case *c, const char *device)
     job.config.global = 2;
     job.config.eval_iters = 1;
     job.config.device_transport = DEVICE_STAGED;
-    if (strcmp(device, "ref") != 0) job.config.precision.mixed = c->mixed;
+    if (strcmp(device, "ref") == 0) return job;
+    job.config.precision.mixed = c->mixed;
+    if (c->mixed == MIXED_F16) job.config.scaling = (LossScaling){ true, 1, 2, 1 }, job.config.loss_scale = 0x1p10;
     return job;
 }
 

@@ -3,6 +3,21 @@
  * `ref`; runs repeat to the bit, also resumed or recomputed; each arena takes the bytes of its dry run
  * (job_run); what has no kernel is refused. */
 #include "train/cuda_job.h"
+#include "train/layouts.h"
+
+/* Everything that takes long: ./check --full gpu. */
+static bool all(void) { return getenv("JOTUN_FULL") != NULL; }
+
+/* Of threads, and of streams: seed 0 at once, the others as they are drawn; `other` ran as late as may be. */
+static void run_in_another_order(Job *job, const Job *other, unsigned seed)
+{
+    gpu_cpu_order(7 * seed);
+    gpu_cpu_pace(seed ? GPU_CPU_DRAWN : GPU_CPU_AT_ONCE, seed);
+    job_run(job);
+    same_bits("again, in another order of threads and streams", job, other, 0);
+    gpu_cpu_order(0);
+    gpu_cpu_pace(GPU_CPU_LATE, 0);
+}
 
 static void trains_as_other_devices(void **state)
 {
@@ -15,16 +30,11 @@ static void trains_as_other_devices(void **state)
         job_run(&ref);
         compare(&cases[i], &cuda, &cpu, 1);
         compare(&cases[i], &cuda, &ref, 2);
-        if (i % 3 > 0) continue;
-        for (unsigned seed = 0; seed < 3; seed++) {
+        if (i % 3 > 0 && !all()) continue;
+        for (unsigned seed = 0; seed < (all() ? 8 : 2); seed++) {
             Job again = job_of(&cases[i], "cuda");
-            gpu_cpu_order(7 * seed);
-            gpu_cpu_pace(seed ? GPU_CPU_DRAWN : GPU_CPU_AT_ONCE, seed);
-            job_run(&again);
-            same_bits("again, in another order of threads and streams", &again, &cuda, 0);
+            run_in_another_order(&again, &cuda, seed);
         }
-        gpu_cpu_order(0);
-        gpu_cpu_pace(GPU_CPU_LATE, 0);
     }
 }
 
@@ -51,33 +61,62 @@ static void recomputes_and_resumes(void **state)
     }
 }
 
-/* Ranks on one device, whose messages go through the host: as on CPUs. */
+/* A scale that every product overflows is halved at each step, which changes no weights; another doubles after two
+ * steps. */
+static void scale_of(Trainer *t, void *context) { *(double *)context = t->step_state.loss.scale; }
+
+static void losses_are_scaled(void **state)
+{
+    (void)state;
+    static const double first[] = { 0x1p60, 0x1p8 }, last[] = { 0x1p57, 0x1p9 };
+    for (int i = 0; i < 2; i++) {
+        double scale = 0;
+        Job job = job_of(&cases[4], "cuda");
+        job.config.loss_scale = first[i];
+        job.look = scale_of, job.context = &scale;
+        job_run(&job);
+        if (scale != last[i]) fail_msg("the loss scale went from %g to %g, not %g", first[i], scale, last[i]);
+        if ((job.first_valid == job.valid) != (i == 0)) fail_msg("with the loss scale %g weights %s", first[i], i ? "stayed" : "changed");
+    }
+}
+
+/* Ranks on one device, whose messages go through the host: as on CPUs. A layout is trained in one type, with one way
+ * of recomputing and one optimizer, which its place in the table draws. */
+static const char *const drawn_optimizers[] = { "adam", "adam", "lion", "muon", "adam8bit", "adafactor", "lamb" };
+
+static void draw(Job *job, int l)
+{
+    static const Recompute recomputes[] = { { 0, RECOMPUTE_NONE, 0 }, { 0, RECOMPUTE_UNIFORM, 1 }, { RECOMPUTE_CORE_ATTN, RECOMPUTE_NONE, 0 } };
+    const Layout *layout = &layouts[l];
+    int pieces = layout->pp * layout->chunks;
+    config_set_layout(&job->config, layout);
+    job->ranks = layout->ranks;
+    job->config.optimizer = optimizer_named(drawn_optimizers[l % 7]);
+    job->config.recompute = recomputes[l % 5 < 3 ? l % 5 : 0];
+    job->config.model.layers = pieces > 2 || layout->layers ? 4 : 2;
+    job->config.global = (layout->group ? 6 : 4) * (layout->ranks / (layout->tp * layout->cp * layout->pp));
+    job->config.precision.message_bf16 = job->config.precision.mixed == MIXED_BF16 && l % 2;
+}
+
 static void layouts_train(void **state)
 {
-    static const Layout layouts[] = {
-        { "dp 2",       2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B },
-        { "dp 2 zero 1", 2, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B },
-        { "dp 2 zero 2", 2, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B },
-        { "dp 2 zero 3", 2, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B },
-        { "tp 2",       2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B },
-        { "tp 2 sp",    2, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B },
-        { "pp 2",       2, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B },
-        { "cp 2",       2, 1, 2, 1, 1, 0, false, SCHEDULE_1F1B },
-        { "tp 2 pp 2 dp 2", 8, 2, 1, 2, 1, 1, true, SCHEDULE_1F1B },
-    };
+    static const int few[] = { 1, 5, 11, 13, 24, 32 };
     (void)state;
-    for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++)
-        for (int i = 0; i < CASES; i += 3) {
-            Job cuda = job_of(&cases[i], "cuda"), cpu = job_of(&cases[i], "cpu");
-            config_set_layout(&cuda.config, &layouts[l]);
-            config_set_layout(&cpu.config, &layouts[l]);
-            cuda.ranks = cpu.ranks = layouts[l].ranks;
-            cuda.config.global = cpu.config.global = 4;
-            print_message("%s, ", layouts[l].name);
-            job_run(&cuda);
-            job_run(&cpu);
-            compare(&cases[i], &cuda, &cpu, 1);
-        }
+    for (int i = 0; i < (all() ? LAYOUTS : (int)(sizeof few / sizeof *few)); i++) {
+        int l = all() ? i : few[i];
+        const Case *c = &cases[l % CASES];
+        Job cuda = job_of(c, "cuda"), cpu = job_of(c, "cpu");
+        draw(&cuda, l);
+        draw(&cpu, l);
+        print_message("%s, %s: ", layouts[l].name, drawn_optimizers[l % 7]);
+        job_run(&cuda);
+        job_run(&cpu);
+        compare(c, &cuda, &cpu, 1);
+        if (!all()) continue;
+        Job again = job_of(c, "cuda");
+        draw(&again, l);
+        run_in_another_order(&again, &cuda, (unsigned)l % 8);
+    }
 }
 
 /* With two sequences in a micro-batch. */
@@ -161,8 +200,8 @@ static void refuses_what_has_no_kernel(void **state)
     config.optimizer = optimizer_named("galoreadamw");
     refused(&config, 1, "--optimizer galoreadamw is not built for --device cuda (symmetric_eigen has no kernel)");
     config.optimizer = optimizer_named("adam");
-    config.precision.mixed = MIXED_F16;
-    refused(&config, 1, "--device cuda trains in fp32 or with --bf16; leave out --fp16");
+    config.precision = (PrecisionChoice){ .mixed = MIXED_BF16, .fp8 = { .recipe = FP8_DELAYED } };
+    refused(&config, 1, "--device cuda trains in fp32, or with --bf16 or --fp16; leave out --fp8-format");
     config.precision = (PrecisionChoice){ .mixed = MIXED_BF16, .state_bf16 = { true, false } };
     refused(&config, 1, "keeps the optimizer's states in fp32");
 }
@@ -183,7 +222,7 @@ static int setup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trains_as_other_devices), cmocka_unit_test(recomputes_and_resumes),
+        cmocka_unit_test(trains_as_other_devices), cmocka_unit_test(recomputes_and_resumes), cmocka_unit_test(losses_are_scaled),
         cmocka_unit_test(layouts_train), cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
         cmocka_unit_test(refuses_what_has_no_kernel),
     };

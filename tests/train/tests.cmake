@@ -10,6 +10,14 @@ if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")    # the shim i
     target_link_libraries(train_cuda_shim PRIVATE module_train)
     add_test(NAME train.cuda_shim COMMAND train_cuda_shim)
     set_tests_properties(train.cuda_shim PROPERTIES LABELS "train;shim" TIMEOUT ${limit})
+    # the binary with the shim, whole runs of it
+    add_executable(jotun_shim ${CMAKE_SOURCE_DIR}/src/cli/main.c $<TARGET_OBJECTS:shim32> ${all32})
+    target_link_libraries(jotun_shim PRIVATE module_cli)
+    if(Python3_FOUND)
+        add_test(NAME train.device_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/device_ranks.py)
+        set_tests_properties(train.device_ranks PROPERTIES LABELS "train;shim;slow" COST 20 TIMEOUT ${limit}
+            ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;JOTUN_SHIM=$<TARGET_FILE:jotun_shim>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
+    endif()
 endif()
 if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")
     shim_program(train_nccl_shim 32 ../../train/nccl_training.c ${all32} $<TARGET_OBJECTS:shim32_nccl>)

@@ -89,7 +89,7 @@ extern "C" void cuda_copy_strided(Queue *q, const CopyStrided *a)
     else strided_copy(q, s, dtype_width(a->y.dtype));
 }
 
-/* Calls f with the types of two tensors, each F32 or BF16, as in by_vector. */
+/* Calls f with the types of two tensors, each F32, BF16 or F16, as in by_vector. */
 template <typename F> static void by_types(Dtype y, Dtype x, F f)
 {
     by_vector(y, false, [&](auto to, auto) { by_vector(x, false, [&](auto from, auto) { f(to, from); }); });

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include "base/status.h"
 
-enum { LT_F32 = 0, LT_BF16 = 14 };                          /* cudaDataType_t */
+enum { LT_F32 = 0, LT_F16 = 2, LT_BF16 = 14 };              /* cudaDataType_t */
 enum { LT_COMPUTE_F32 = 68 };                               /* cublasComputeType_t: without TF32 */
 enum { LT_NORMAL = 0, LT_TRANSPOSED = 1 };                  /* cublasOperation_t */
 enum { LT_EPILOGUE_NONE = 1, LT_EPILOGUE_BIAS = 4 };        /* cublasLtEpilogue_t */

@@ -37,7 +37,7 @@ static void linear(Queue *q, Tensor y_TK, Tensor x_TC, Tensor w_KC, Tensor bias_
     WANT_MATRIX(w_KC, K, C);
     bool apart = tensor_present(bias_K) && bias_K.dtype != y_TK.dtype;
     if (T == 0) return;
-    if (tensor_present(bias_K) && !apart && !tensor_present(added_TK) && y_TK.dtype == BF16 &&
+    if (tensor_present(bias_K) && !apart && !tensor_present(added_TK) && y_TK.dtype != F32 &&
         !(aligned(y_TK) && aligned(x_TC) && aligned(w_KC) && (uintptr_t)bias_K.data % 16 == 0)) {
         cuda_copy_strided(q, &(CopyStrided){ .y = y_TK, .x = as_rows(bias_K, y_TK) });
         added_TK = y_TK, bias_K = tensor_none();

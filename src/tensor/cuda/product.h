@@ -5,8 +5,8 @@
 
 /* d [m, n] = a [m, k] times b [k, n] + c [m, n] + bias [n], row-major; sums in F32, rounded once. With
  * a_turned a is in memory as [k, m], with b_turned b as [n, k]. c and bias may be NULL; c may be d. Strides:
- * elements from one row in memory to the next. `in`: the type of a and b; `out`: of d, c and bias. F32 or
- * BF16; F32 inputs are not rounded. */
+ * elements from one row in memory to the next. `in`: the type of a and b; `out`: of d, c and bias. F32,
+ * BF16 or F16; F32 inputs are not rounded. */
 typedef struct {
     void       *d;
     const void *a, *b, *c, *bias;

@@ -89,8 +89,9 @@ static ProductKey key_of(const Product *p)
 
 static int lt_type(Dtype dtype)
 {
-    CHECK(dtype == F32 || dtype == BF16, "cuBLASLt is used for F32 and BF16, not for %s", dtype_name(dtype));
-    return dtype == BF16 ? LT_BF16 : LT_F32;
+    CHECK(dtype == F32 || dtype == BF16 || dtype == F16, "cuBLASLt is used for F32, BF16 and F16, not for %s",
+          dtype_name(dtype));
+    return dtype == BF16 ? LT_BF16 : dtype == F16 ? LT_F16 : LT_F32;
 }
 
 static void *layout_new(const Lt *lt, const Product *p, Dtype dtype, int64_t rows, int64_t columns,

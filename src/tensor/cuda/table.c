@@ -5,7 +5,7 @@
 #include "tensor/cuda/product.h"
 
 /* The types that the kernels take. Statistics and gradients of weights are F32. */
-enum { ACTIVATIONS = 1u << F32 | 1u << BF16, STATES = 1u << F32 };
+enum { ACTIVATIONS = 1u << F32 | 1u << BF16 | 1u << F16, STATES = 1u << F32 };
 
 static size_t cuda_workspace(const Queue *q, int op, const void *arguments)
 {

@@ -54,10 +54,9 @@ operand_kernel(TimingMatrix x, bool negated, float scale, uint64_t key)
 extern "C" void timing_operand(GpuStream *s, TimingMatrix x, bool negated, float scale, uint64_t key)
 {
     const unsigned blocks = striding_blocks(x.rows * x.columns);
-    if (x.dtype == BF16)
-        GPU_LAUNCH(operand_kernel<Bf16>, blocks, GPU_THREADS, (gpuStream_t)s->stream, x, negated, scale, key);
-    else
-        GPU_LAUNCH(operand_kernel<float>, blocks, GPU_THREADS, (gpuStream_t)s->stream, x, negated, scale, key);
+    by_type(x.dtype, [&](auto zero) {
+        GPU_LAUNCH(operand_kernel<decltype(zero)>, blocks, GPU_THREADS, (gpuStream_t)s->stream, x, negated, scale, key);
+    });
 }
 
 /* Every thread that finds a difference writes the same number. */

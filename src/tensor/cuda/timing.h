@@ -11,9 +11,10 @@ void   timing_begin(GpuStream *s);
 double timing_end  (GpuStream *s);                  /* milliseconds since; waits */
 /* All bytes 0. */
 void   timing_fill (GpuStream *s, void *memory, size_t bytes);
-/* A matrix in memory, F32 or BF16, and which of its dimensions a product sums over. */
+/* A matrix in memory, F32, BF16 or F16, and which of its dimensions a product sums over. */
 typedef struct { void *data; Dtype dtype; int64_t rows, columns, stride; bool sums_rows; } TimingMatrix;
-/* Random numbers with magnitudes from 2^-8 scale to 2^8 scale, each exact in BF16. Along the dimension of the
+/* Random numbers with magnitudes from 2^-8 scale to 2^8 scale, each exact in BF16 where scale is 1,
+ * and in F16. Along the dimension of the
  * sum the second half repeats the first, with the other sign where `negated`; an odd last number is 0. So the
  * sum of a negated matrix times another is 0 but for rounding errors, which depend on the order of summation,
  * and which no rounding to 16 bits hides. */

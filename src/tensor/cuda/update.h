@@ -4,7 +4,7 @@
  *
  * A rule is a struct whose members are the numbers of a step in float. It has
  *     TENSORS, WRITTEN   how many tensors of N elements it takes, of which the first are stored. They are
- *                        F32, but where LAST_NARROW is set the last may be BF16; absent ones are zeros
+ *                        F32, but where LAST_NARROW is set the last may be BF16 or F16; absent ones are zeros
  *     PARAM              what becomes of param, the copy of the weights in the parameters' type: none,
  *                        written, read and written
  *     ALWAYS             it also computes where the step is skipped
@@ -31,11 +31,11 @@ static inline unsigned update_blocks(int64_t n, int each)
     return (unsigned)(all < MOST_BLOCKS ? all : MOST_BLOCKS);
 }
 
-/* Stores four elements or one: by 16 bytes, or 8 of BF16. */
+/* Stores four elements or one: by 16 bytes, or 8 of 16-bit types. */
 template <typename T, int N> __device__ __forceinline__ void store_param(T *param, const float (&w)[N])
 {
     if constexpr (N == 4 && sizeof(T) == 2) {
-        const uint32_t low = bf16_pair(w[0], w[1]), high = bf16_pair(w[2], w[3]);
+        const uint32_t low = pair_of<T>(w[0], w[1]), high = pair_of<T>(w[2], w[3]);
         *(uint64_t *)param = (uint64_t)high << 32 | low;
     } else {
         store(param, w);
@@ -47,7 +47,8 @@ template <typename T, int N> __device__ __forceinline__ void load_param(float (&
     if constexpr (N == 4 && sizeof(T) == 2) {
         const uint64_t four = *(const uint64_t *)param;
         const uint32_t low = (uint32_t)four, high = (uint32_t)(four >> 32);
-        w[0] = bf16_first(low), w[1] = bf16_second(low), w[2] = bf16_first(high), w[3] = bf16_second(high);
+        w[0] = first_of<T>(low), w[1] = second_of<T>(low);
+        w[2] = first_of<T>(high), w[3] = second_of<T>(high);
     } else {
         load(w, param);
     }
@@ -118,17 +119,15 @@ static inline bool wide_flat(const Tensor &x, int64_t n)
 /* Calls f with the type of param (of w where it is absent) and the elements that a thread takes at once. */
 template <typename F> static void by_param(const Tensor &param_N, bool wide, F f)
 {
-    const bool narrow = tensor_present(param_N) && param_N.dtype == BF16;
-    if (narrow && wide) f(Bf16(), Width<4>());
-    else if (narrow)    f(Bf16(), Width<1>());
-    else if (wide)      f(0.0f, Width<4>());
-    else                f(0.0f, Width<1>());
+    by_type(tensor_present(param_N) ? param_N.dtype : F32, [&](auto zero) {
+        if (wide) f(zero, Width<4>());
+        else      f(zero, Width<1>());
+    });
 }
 
 static inline void check_param(const Tensor &param_N, int64_t N)
 {
     if (!tensor_present(param_N)) return;
-    CHECK(param_N.dtype == F32 || param_N.dtype == BF16, "param is %s", dtype_name(param_N.dtype));
     GPU_WANT(param_N, param_N.dtype, N);
 }
 
@@ -148,8 +147,7 @@ static void update(Queue *q, const Op &a, int64_t count, const UpdateTensor (&te
     for (int t = 0; t < Rule::TENSORS; t++) {
         const Tensor &x = tensor[t].x;
         if (tensor[t].optional && !tensor_present(x)) continue;
-        const bool narrow = Rule::LAST_NARROW && t == LAST && x.dtype == BF16;
-        gpu_want(tensor[t].name, x, narrow ? BF16 : F32, count);
+        gpu_want(tensor[t].name, x, Rule::LAST_NARROW && t == LAST ? x.dtype : F32, count);
         data.x[t] = x.data;
         wide = wide && wide_flat(x, count);
     }
@@ -165,8 +163,7 @@ static void update(Queue *q, const Op &a, int64_t count, const UpdateTensor (&te
     };
     by_param(Rule::PARAM == NO_PARAM ? tensor_none() : param_N, wide, [&](auto param, auto n) {
         if constexpr (Rule::LAST_NARROW) {
-            if (tensor[LAST].x.dtype == BF16) launch(param, Bf16(), n);
-            else                              launch(param, 0.0f, n);
+            by_type(tensor[LAST].x.dtype, [&](auto last) { launch(param, last, n); });
         } else {
             launch(param, 0.0f, n);
         }

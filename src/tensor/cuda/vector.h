@@ -1,16 +1,28 @@
 #ifndef TENSOR_CUDA_VECTOR_H
 #define TENSOR_CUDA_VECTOR_H
-/* Elements of F32 and BF16 in memory, of which a thread reads and writes 16 bytes at once where rows are
+/* Elements of F32, BF16 and F16 in memory, of which a thread reads and writes 16 bytes at once where rows are
  * aligned: kernels are templates of the element type T and of the number N of elements of a vector, which is
  * WIDE<T> or 1. Numbers are computed with as float. */
 #include "tensor/cuda/block.h"
+#if !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
+#include "tensor/half.h"
+#endif
 
-struct Bf16 { uint16_t bits; };                /* an element in memory */
+struct Bf16 { uint16_t bits; };                /* elements in memory */
+struct Fp16 { uint16_t bits; };
 
 template <typename T> constexpr int WIDE = 16 / (int)sizeof(T);
+template <typename T> constexpr Dtype DTYPE_OF = F32;
+template <> constexpr Dtype DTYPE_OF<Bf16> = BF16;
+template <> constexpr Dtype DTYPE_OF<Fp16> = F16;
 
-/* Two floats rounded to bf16, the first in the lower half of the word, where it comes first in memory. */
-__device__ __forceinline__ uint32_t bf16_pair(float first, float second)
+/* ---- two elements in a word, the first in the lower half, where it comes first in memory. Rounded to the
+ * nearest, ties to even; what is too large for fp16 becomes infinity ---- */
+template <typename T> __device__ __forceinline__ uint32_t pair_of(float first, float second);
+template <typename T> __device__ __forceinline__ float first_of(uint32_t pair);
+template <typename T> __device__ __forceinline__ float second_of(uint32_t pair);
+
+template <> __device__ __forceinline__ uint32_t pair_of<Bf16>(float first, float second)
 {
 #if defined(__CUDA_ARCH__)
     uint32_t pair;
@@ -21,21 +33,68 @@ __device__ __forceinline__ uint32_t bf16_pair(float first, float second)
 #endif
 }
 
-__device__ __forceinline__ float bf16_first(uint32_t pair)  { return gpu_float_of(pair << 16); }
-__device__ __forceinline__ float bf16_second(uint32_t pair) { return gpu_float_of(pair & 0xffff0000u); }
+template <> __device__ __forceinline__ float first_of<Bf16>(uint32_t pair)
+{
+    return gpu_float_of(pair << 16);
+}
+
+template <> __device__ __forceinline__ float second_of<Bf16>(uint32_t pair)
+{
+    return gpu_float_of(pair & 0xffff0000u);
+}
+
+template <> __device__ __forceinline__ uint32_t pair_of<Fp16>(float first, float second)
+{
+#if defined(__CUDA_ARCH__)
+    uint32_t pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    return pair;
+#elif defined(__HIP_DEVICE_COMPILE__)
+    const _Float16 half[2] = { (_Float16)first, (_Float16)second };
+    uint32_t pair;
+    memcpy(&pair, half, sizeof pair);
+    return pair;
+#else
+    return (uint32_t)f16_encode(first) | (uint32_t)f16_encode(second) << 16;
+#endif
+}
+
+template <> __device__ __forceinline__ float first_of<Fp16>(uint32_t pair)
+{
+#if defined(__CUDA_ARCH__)
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((uint16_t)pair));
+    return x;
+#elif defined(__HIP_DEVICE_COMPILE__)
+    const uint16_t bits = (uint16_t)pair;
+    _Float16 half;
+    memcpy(&half, &bits, sizeof half);
+    return (float)half;
+#else
+    return f16_decode((uint16_t)pair);
+#endif
+}
+
+template <> __device__ __forceinline__ float second_of<Fp16>(uint32_t pair)
+{
+    return first_of<Fp16>(pair >> 16);
+}
 
 /* ---- one element ---- */
 __device__ __forceinline__ float load(const float *x) { return *x; }
-__device__ __forceinline__ float load(const Bf16 *x)  { return gpu_float_of((uint32_t)x->bits << 16); }
 __device__ __forceinline__ void store(float *y, float value) { *y = value; }
-__device__ __forceinline__ void store(Bf16 *y, float value)  { y->bits = (uint16_t)bf16_pair(value, 0); }
+template <typename T> __device__ __forceinline__ float load(const T *x) { return first_of<T>(x->bits); }
+template <typename T> __device__ __forceinline__ void store(T *y, float value)
+{
+    y->bits = (uint16_t)pair_of<T>(value, 0);
+}
 
 /* ---- N elements; a vector of more than one begins at a multiple of 16 bytes ---- */
 template <int N> __device__ __forceinline__ void load(float (&to)[N], const float *x)
 {
     if constexpr (N == 1) {
         to[0] = *x;
-    } else {                                   /* 8 beside as many of bf16 */
+    } else {                                   /* 8 beside as many of 16 bits */
 #pragma unroll
         for (int i = 0; i < N; i += 4) {
             const float4 v = *(const float4 *)(x + i);
@@ -44,7 +103,7 @@ template <int N> __device__ __forceinline__ void load(float (&to)[N], const floa
     }
 }
 
-template <int N> __device__ __forceinline__ void load(float (&to)[N], const Bf16 *x)
+template <int N, typename T> __device__ __forceinline__ void load(float (&to)[N], const T *x)
 {
     if constexpr (N == 1) {
         to[0] = load(x);
@@ -52,7 +111,7 @@ template <int N> __device__ __forceinline__ void load(float (&to)[N], const Bf16
         const uint4 v = *(const uint4 *)x;
         const uint32_t pair[4] = { v.x, v.y, v.z, v.w };
 #pragma unroll
-        for (int i = 0; i < 4; i++) to[2 * i] = bf16_first(pair[i]), to[2 * i + 1] = bf16_second(pair[i]);
+        for (int i = 0; i < 4; i++) to[2 * i] = first_of<T>(pair[i]), to[2 * i + 1] = second_of<T>(pair[i]);
     }
 }
 
@@ -62,11 +121,11 @@ template <int N> __device__ __forceinline__ void store(float *y, const float (&f
     else *(float4 *)y = make_float4(from[0], from[1], from[2], from[3]);
 }
 
-template <int N> __device__ __forceinline__ void store(Bf16 *y, const float (&from)[N])
+template <int N, typename T> __device__ __forceinline__ void store(T *y, const float (&from)[N])
 {
     if constexpr (N == 1) store(y, from[0]);
-    else *(uint4 *)y = make_uint4(bf16_pair(from[0], from[1]), bf16_pair(from[2], from[3]),
-                                  bf16_pair(from[4], from[5]), bf16_pair(from[6], from[7]));
+    else *(uint4 *)y = make_uint4(pair_of<T>(from[0], from[1]), pair_of<T>(from[2], from[3]),
+                                  pair_of<T>(from[4], from[5]), pair_of<T>(from[6], from[7]));
 }
 
 /* N elements of a 1-dim tensor from column c on; zeros where it is absent. */
@@ -117,16 +176,24 @@ template <typename... Tensors> static inline bool all_rows_aligned(int64_t colum
     return (rows_aligned(x, columns) && ...);
 }
 
+/* Calls f with an element of the type. */
+template <typename F> static inline void by_type(Dtype dtype, F f)
+{
+    const bool known = dtype == F32 || dtype == BF16 || dtype == F16;
+    CHECK(known, "there are kernels for F32, BF16 and F16, and not for %s", dtype_name(dtype));
+    if (dtype == F32)       f(0.0f);
+    else if (dtype == BF16) f(Bf16());
+    else                    f(Fp16());
+}
+
 /* Calls f with the type of elements and the width of vectors, which it reads as in
  *     by_vector(x.dtype, wide, [&](auto zero, auto n) { using T = decltype(zero); constexpr int N = n; }) */
 template <int N> struct Width { constexpr operator int() const { return N; } };
 template <typename F> static inline void by_vector(Dtype dtype, bool wide, F f)
 {
-    const bool known = dtype == F32 || dtype == BF16;
-    CHECK(known, "there are kernels for F32 and BF16, and not for %s", dtype_name(dtype));
-    if (dtype == F32 && wide) f(0.0f, Width<4>());
-    else if (dtype == F32)    f(0.0f, Width<1>());
-    else if (wide)            f(Bf16(), Width<8>());
-    else                      f(Bf16(), Width<1>());
+    by_type(dtype, [&](auto zero) {
+        if (wide) f(zero, Width<WIDE<decltype(zero)>>());
+        else      f(zero, Width<1>());
+    });
 }
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tensor/dtype.h"
+#include "tensor/half.h"
 
 int gpu_cpu_proposals = 3;
 
@@ -15,15 +16,13 @@ namespace {
 struct Desc   { int turned[2]; uint32_t epilogue; const void *bias; int bias_type; };
 struct Layout { int type; int64_t rows, columns, stride; };
 
-Dtype dtype_of(int type) { return type == LT_BF16 ? BF16 : F32; }
+Dtype dtype_of(int type) { return type == LT_BF16 ? BF16 : type == LT_F16 ? F16 : F32; }
 
 inline float element(const void *x, int type, int64_t i)
 {
-    if (type != LT_BF16) return ((const float *)x)[i];
-    const uint32_t bits = (uint32_t)((const uint16_t *)x)[i] << 16;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    if (type == LT_F32) return ((const float *)x)[i];
+    const uint16_t bits = ((const uint16_t *)x)[i];
+    return type == LT_BF16 ? bf16_decode(bits) : f16_decode(bits);
 }
 
 inline float entry(const void *x, const Layout *l, bool turned, int64_t i, int64_t j)

@@ -12,24 +12,21 @@ void gpu_cpu_async_wait(int left);
 
 struct GpuCpuMma { float *d; const uint32_t *a; uint32_t b[2]; };
 
-static inline float gpu_cpu_half(uint32_t word, int half)      /* one of two bf16 */
-{
-    const uint32_t bits = half ? word & 0xffff0000u : word << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+/* One of the two elements of a word; tensor/cuda/vector.h has first_of and second_of. */
+template <typename T> float first_of(uint32_t pair);
+template <typename T> float second_of(uint32_t pair);
+template <typename T> float gpu_cpu_half(uint32_t word, int half) { return half ? second_of<T>(word) : first_of<T>(word); }
 
-static inline void gpu_cpu_mma_all(void *const argument[GPU_WARP])
+template <typename T> void gpu_cpu_mma_all(void *const argument[GPU_WARP])
 {
     float a[16][16], b[16][8];
     for (int lane = 0; lane < GPU_WARP; lane++) {
         const GpuCpuMma *x = (const GpuCpuMma *)argument[lane];
         const int g = lane / 4, t = lane % 4;
         for (int i = 0; i < 4; i++)
-            for (int e = 0; e < 2; e++) a[g + i % 2 * 8][2 * t + e + i / 2 * 8] = gpu_cpu_half(x->a[i], e);
+            for (int e = 0; e < 2; e++) a[g + i % 2 * 8][2 * t + e + i / 2 * 8] = gpu_cpu_half<T>(x->a[i], e);
         for (int i = 0; i < 2; i++)
-            for (int e = 0; e < 2; e++) b[2 * t + e + i * 8][g] = gpu_cpu_half(x->b[i], e);
+            for (int e = 0; e < 2; e++) b[2 * t + e + i * 8][g] = gpu_cpu_half<T>(x->b[i], e);
     }
     for (int lane = 0; lane < GPU_WARP; lane++) {
         float *d = ((const GpuCpuMma *)argument[lane])->d;
@@ -38,10 +35,10 @@ static inline void gpu_cpu_mma_all(void *const argument[GPU_WARP])
     }
 }
 
-#define mma_bf16(d, a, b0, b1)                                                        \
+#define mma_add(zero, d, a, b0, b1)                                                   \
     do {                                                                              \
         GpuCpuMma mma_ = { (d), (a), { (b0), (b1) } };                                \
-        gpu_cpu_together(gpu_cpu_mma_all, &mma_, __FILE__, __LINE__);                 \
+        gpu_cpu_together(gpu_cpu_mma_all<decltype(zero)>, &mma_, __FILE__, __LINE__); \
     } while (0)
 
 struct GpuCpuLoad { uint32_t *to; const void *row; };

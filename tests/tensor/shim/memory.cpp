@@ -14,7 +14,7 @@ static const bool protects = false;
 static const bool protects = true;
 #endif
 
-enum { MOST = 1024, PAGE = 4096, FILLED = 1 << 20 };
+enum { MOST = 1024, PAGE = 2 << 20, FILLED = 4 << 20 };
 struct Block { char *at; size_t bytes; bool pinned; int device; };
 static Block blocks[MOST];
 static int   count, reached = GPU_CPU_NOWHERE;
@@ -64,11 +64,23 @@ void gpu_cpu_reach(int device)
     protect_all(reached, true);
 }
 
-/* Full of NaN, but for what is beyond a MiB, which would take long at each change of what can be touched. */
+/* Huge pages, since opening and closing takes as long as there are pages. */
+static void *pages_new(size_t bytes)
+{
+    char *more = (char *)mmap(nullptr, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (more == MAP_FAILED) return nullptr;
+    const size_t before = (PAGE - (uintptr_t)more % PAGE) % PAGE;
+    if (before) munmap(more, before);
+    if (PAGE - before) munmap(more + before + bytes, PAGE - before);
+    madvise(more + before, bytes, MADV_HUGEPAGE);
+    return more + before;
+}
+
+/* Full of NaN, but for what is beyond some MiB, which would take long. */
 static int block_new(void **memory, size_t bytes, bool pinned)
 {
     const GpuCpuAlone alone;
-    const size_t all = (bytes + PAGE) / PAGE * PAGE;               /* at least one */
+    const size_t all = (bytes + PAGE) / PAGE * PAGE;               /* at least one, and an end beyond the last byte */
     struct sigaction action = {};
     action.sa_sigaction = refused;
     action.sa_flags     = SA_SIGINFO;
@@ -76,8 +88,7 @@ static int block_new(void **memory, size_t bytes, bool pinned)
     if (count == MOST || bytes > SIZE_MAX / 2) return 1;
     if (!protects) *memory = malloc(bytes ? bytes : 1);
     else {
-        *memory = mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (*memory == MAP_FAILED) *memory = nullptr;
+        *memory = pages_new(all);
         sigaction(SIGSEGV, &action, nullptr);
     }
     if (!*memory) return 1;

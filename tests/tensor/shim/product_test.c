@@ -73,9 +73,9 @@ static void products(void **state)
     assert_int_equal(gpu_stream_open(&s, 0), OK);
     assert_int_equal(products_open(&s.products, &s), OK);
     void *workspace = gpu_alloc(PRODUCT_WORKSPACE);
-    static const Dtype types[][2] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 } };
+    static const Dtype types[][2] = { { F32, F32 }, { BF16, BF16 }, { BF16, F32 }, { F16, F16 }, { F16, F32 } };
     for (int again = 0; again < 2; again++)                   /* the algorithm is chosen at the first, of ones */
-        for (int t = 0; t < 3; t++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++)
             for (int turned = 0; turned < 4; turned++)
                 for (int added = 0; added < 4; added++)
                     check(&s, workspace, types[t][0], types[t][1], turned, added, again == 0);

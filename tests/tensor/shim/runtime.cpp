@@ -36,7 +36,7 @@ static uint64_t    moves, seen;                        /* items that ran or came
 static int         devices = 1, members, opened_streams;
 static int         sleeping;                           /* threads, since the last move */
 static unsigned    deadlock_seconds = 60;
-static GpuCpuPace  pace = GPU_CPU_LATE;                /* unless a test says otherwise */
+static GpuCpuPace  pace = GPU_CPU_LATE;                /* unless a test or GPU_CPU_PACE=once|late|drawn:SEED says otherwise */
 static uint64_t    drawn;
 
 extern "C" void gpu_cpu_pace(GpuCpuPace wanted, unsigned seed) { pace = wanted, drawn = seed; }
@@ -60,6 +60,14 @@ GpuCpuAlone::~GpuCpuAlone()
 }
 bool gpu_cpu_within(void) { return depth > 0; }
 #define ALONE const GpuCpuAlone alone_
+
+static const bool environment_read = [] {
+    const char *words = getenv("GPU_CPU_PACE");
+    unsigned seed = 0;
+    if (words && strcmp(words, "once") == 0) gpu_cpu_pace(GPU_CPU_AT_ONCE, 0);
+    if (words && sscanf(words, "drawn:%u", &seed) == 1) gpu_cpu_pace(GPU_CPU_DRAWN, seed);
+    return words != nullptr;
+}();
 
 static unsigned draw(unsigned below)
 {

@@ -1,10 +1,10 @@
 #ifndef TENSOR_CUDA_ATTENTION_FLASH_H
 #define TENSOR_CUDA_ATTENTION_FLASH_H
-/* FlashAttention-2 (Dao 2023, arXiv 2307.08691) on tensor cores. It takes bf16 with heads of up to 256
- * channels, in the backward pass 128, where rows are aligned to 16 bytes and scale is above 0; all else is
+/* FlashAttention-2 (Dao 2023, arXiv 2307.08691) on tensor cores. It takes bf16 and fp16 with heads of up to
+ * 256 channels, in the backward pass 128, where rows are aligned to 16 bytes and scale is above 0; all else is
  * tiled.cu's. Scores and probabilities stay in registers, and no kernel writes a number that another
- * block adds to, so results repeat to the bit. Probabilities and their gradients are rounded to bf16 before
- * they are multiplied.
+ * block adds to, so results repeat to the bit. Probabilities and their gradients are rounded to that
+ * type before they are multiplied.
  *
  * A block of 4 warps has a tile of rows, 16 MS of them for each warp, and meets the tiles of the other side
  * one after another, of which the next is copied to shared memory while the present one is computed with.
@@ -36,14 +36,14 @@ template <typename T> static __device__ __forceinline__ T smaller(T a, T b) { re
 /* Begins to copy ROWS rows; those at and beyond `there`, and channels beyond those of x, become zeros. A
  * thread walks down its column by a pointer, since the addresses of all its rows would be kept in registers.
  * */
-template <int ROWS, int D>
-static __device__ __forceinline__ void flash_copy(Bf16 *to, const Tensor &x, const Bf16 *from, int64_t there)
+template <int ROWS, int D, typename T>
+static __device__ __forceinline__ void flash_copy(T *to, const Tensor &x, const T *from, int64_t there)
 {
     constexpr int EACH = D / 8, AT_ONCE = FLASH_THREADS / EACH;
     static_assert(ROWS % AT_ONCE == 0, "a thread copies as much as another");
     const int  r = (int)threadIdx.x / EACH, c = (int)threadIdx.x % EACH * 8;
     const int  rows = c < (int)x.dim[3] ? (int)smaller(there, (int64_t)ROWS) : 0;
-    const Bf16 *row = from + r * x.stride[1] + c;
+    const T   *row = from + r * x.stride[1] + c;
     to += r * FLASH_ROW<D> + c;
 #pragma unroll
     for (int i = 0; i < ROWS / AT_ONCE; i++, row += AT_ONCE * x.stride[1])
@@ -51,24 +51,24 @@ static __device__ __forceinline__ void flash_copy(Bf16 *to, const Tensor &x, con
 }
 
 /* A of 16 rows from `row` on and 16 channels */
-template <int D>
-static __device__ __forceinline__ void load_a(uint32_t (&to)[4], const Bf16 *tile, int row, int channel)
+template <int D, typename T>
+static __device__ __forceinline__ void load_a(uint32_t (&to)[4], const T *tile, int row, int channel)
 {
     const int lane = lane_of();
     mma_load(to, tile + (row + lane % 16) * FLASH_ROW<D> + channel + lane / 16 * 8);
 }
 
 /* Two B: their columns are 16 rows of the tile, their rows 16 channels: x yT */
-template <int D>
-static __device__ __forceinline__ void load_b(uint32_t (&to)[4], const Bf16 *tile, int row, int channel)
+template <int D, typename T>
+static __device__ __forceinline__ void load_b(uint32_t (&to)[4], const T *tile, int row, int channel)
 {
     const int lane = lane_of();
     mma_load(to, tile + (row + lane % 8 + lane / 16 * 8) * FLASH_ROW<D> + channel + lane / 8 % 2 * 8);
 }
 
 /* Two B: their rows are 16 rows of the tile, their columns 16 channels: x y */
-template <int D>
-static __device__ __forceinline__ void load_b_across(uint32_t (&to)[4], const Bf16 *tile, int row,
+template <int D, typename T>
+static __device__ __forceinline__ void load_b_across(uint32_t (&to)[4], const T *tile, int row,
                                                      int channel)
 {
     const int lane = lane_of();
@@ -87,9 +87,9 @@ template <int MS, int NS> static __device__ __forceinline__ void flash_zero(floa
 }
 
 /* x = 16 MS rows of one tile, from `row` on, times the N rows of another, over all channels */
-template <int D, int MS, int N>
-static __device__ __forceinline__ void flash_scores(float (&x)[MS][N / 8][4], const Bf16 *a_tile, int row,
-                                                    const Bf16 *y_tile)
+template <int D, int MS, int N, typename T>
+static __device__ __forceinline__ void flash_scores(float (&x)[MS][N / 8][4], const T *a_tile, int row,
+                                                    const T *y_tile)
 {
     flash_zero(x);
 #pragma unroll
@@ -102,17 +102,17 @@ static __device__ __forceinline__ void flash_scores(float (&x)[MS][N / 8][4], co
             load_b<D>(b, y_tile, n, c);
 #pragma unroll
             for (int m = 0; m < MS; m++) {
-                mma_bf16(x[m][n / 8], a[m], b[0], b[1]);
-                mma_bf16(x[m][n / 8 + 1], a[m], b[2], b[3]);
+                mma_add(T{}, x[m][n / 8], a[m], b[0], b[1]);
+                mma_add(T{}, x[m][n / 8 + 1], a[m], b[2], b[3]);
             }
         }
     }
 }
 
-/* sum += x, rounded to bf16, times the N rows of a tile */
-template <int D, int MS, int N>
+/* sum += x, rounded to T, times the N rows of a tile */
+template <int D, int MS, int N, typename T>
 static __device__ __forceinline__ void flash_apply(float (&sum)[MS][D / 8][4], const float (&x)[MS][N / 8][4],
-                                                   const Bf16 *y_tile)
+                                                   const T *y_tile)
 {
 #pragma unroll
     for (int n = 0; n < N; n += 16) {
@@ -122,42 +122,44 @@ static __device__ __forceinline__ void flash_apply(float (&sum)[MS][D / 8][4], c
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const float (&from)[4] = x[m][n / 8 + i / 2];
-                a[m][i] = bf16_pair(from[i % 2 * 2], from[i % 2 * 2 + 1]);
+                a[m][i] = pair_of<T>(from[i % 2 * 2], from[i % 2 * 2 + 1]);
             }
 #pragma unroll
         for (int c = 0; c < D; c += 16) {
             load_b_across<D>(b, y_tile, n, c);
 #pragma unroll
             for (int m = 0; m < MS; m++) {
-                mma_bf16(sum[m][c / 8], a[m], b[0], b[1]);
-                mma_bf16(sum[m][c / 8 + 1], a[m], b[2], b[3]);
+                mma_add(T{}, sum[m][c / 8], a[m], b[0], b[1]);
+                mma_add(T{}, sum[m][c / 8 + 1], a[m], b[2], b[3]);
             }
         }
     }
 }
 
-/* ---- results: two neighbouring elements of a row in F32 or BF16 ---- */
+/* ---- results: two neighbouring elements of a row in F32 or T ---- */
+template <typename T>
 static __device__ __forceinline__ void store_pair(const Tensor &x, int64_t b, int64_t s, int64_t h, int c,
                                                   float one, float two)
 {
     if (x.dtype == F32) *(float2 *)(gpu_row<float>(x, b, s, h) + c) = make_float2(one, two);
-    else *(uint32_t *)(gpu_row<Bf16>(x, b, s, h) + c) = bf16_pair(one, two);
+    else *(uint32_t *)(gpu_row<T>(x, b, s, h) + c) = pair_of<T>(one, two);
 }
 
+template <typename T>
 static __device__ __forceinline__ void add_pair(const Tensor &x, int64_t b, int64_t s, int64_t h, int c,
                                                 float one, float two)
 {
     if (x.dtype == F32) {
         const float2 old = *(const float2 *)(gpu_row<float>(x, b, s, h) + c);
-        store_pair(x, b, s, h, c, old.x + one, old.y + two);
+        store_pair<T>(x, b, s, h, c, old.x + one, old.y + two);
     } else {
-        const uint32_t old = *(const uint32_t *)(gpu_row<Bf16>(x, b, s, h) + c);
-        store_pair(x, b, s, h, c, bf16_first(old) + one, bf16_second(old) + two);
+        const uint32_t old = *(const uint32_t *)(gpu_row<T>(x, b, s, h) + c);
+        store_pair<T>(x, b, s, h, c, first_of<T>(old) + one, second_of<T>(old) + two);
     }
 }
 
 /* Adds `by` sum to the rows s0 + row .. of x that are below `rows`; row: the first of the warp */
-template <int D, int MS>
+template <typename T, int D, int MS>
 static __device__ __forceinline__ void add_rows(const Tensor &x, int64_t b, int64_t s0, int row, int64_t h,
                                                 const float (&sum)[MS][D / 8][4], float by)
 {
@@ -171,7 +173,8 @@ static __device__ __forceinline__ void add_rows(const Tensor &x, int64_t b, int6
 #pragma unroll
             for (int n = 0; n < D / 8; n++) {
                 const int c = 8 * n + lane % 4 * 2;
-                if (c < x.dim[3]) add_pair(x, b, s, h, c, by * sum[m][n][2 * r], by * sum[m][n][2 * r + 1]);
+                if (c < x.dim[3])
+                    add_pair<T>(x, b, s, h, c, by * sum[m][n][2 * r], by * sum[m][n][2 * r + 1]);
             }
         }
 }

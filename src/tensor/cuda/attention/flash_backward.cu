@@ -125,15 +125,15 @@ static __device__ __forceinline__ void keys_gradients(float (&x)[MS][N / 8][4], 
     }
 }
 
-template <int D, int MS, int N, bool EXTRAS> __global__ void __launch_bounds__(FLASH_THREADS)
+template <typename T, int D, int MS, int N, bool EXTRAS> __global__ void __launch_bounds__(FLASH_THREADS)
 flash_backward_keys_kernel(AttentionBackward a, const StepState *step_state)
 {
     GPU_SHARED(int, part, GPU_MAX_WARPS);
     GPU_SHARED(Facts<N>, facts, 1);
-    GPU_DYNAMIC(Bf16, k_tile);
+    GPU_DYNAMIC(T, k_tile);
     constexpr int TILE = N * FLASH_ROW<D>;
-    Bf16 *v_tile = k_tile + 64 * MS * FLASH_ROW<D>, *q_tiles = v_tile + 64 * MS * FLASH_ROW<D>;
-    Bf16 *do_tiles = q_tiles + 2 * TILE;
+    T *v_tile = k_tile + 64 * MS * FLASH_ROW<D>, *q_tiles = v_tile + 64 * MS * FLASH_ROW<D>;
+    T *do_tiles = q_tiles + 2 * TILE;
     const int64_t G = a.k.dim[2], b = blockIdx.x / G, g = blockIdx.x % G, sharing = a.q.dim[2] / G;
     const int     u0 = (int)blockIdx.y * 64 * MS, row = (int)threadIdx.x / 32 * 16 * MS;
     if (EXTRAS && a.rule.p > 0 && threadIdx.x == 0)
@@ -147,15 +147,15 @@ flash_backward_keys_kernel(AttentionBackward a, const StepState *step_state)
     const auto copy = [&](int h, int s0, int to) {
         if (h < end_h) {
             const int64_t there = a.q.dim[1] - s0;
-            flash_copy<N, D>(q_tiles + to * TILE, a.q, gpu_row<Bf16>(a.q, b, s0, h), there);
-            flash_copy<N, D>(do_tiles + to * TILE, a.d_o, gpu_row<Bf16>(a.d_o, b, s0, h), there);
+            flash_copy<N, D>(q_tiles + to * TILE, a.q, gpu_row<T>(a.q, b, s0, h), there);
+            flash_copy<N, D>(do_tiles + to * TILE, a.d_o, gpu_row<T>(a.d_o, b, s0, h), there);
             facts_copy(facts, to, a, b, s0, h);
         }
         async_commit();
     };
     int h = (int)(g * sharing), s0 = begin;
-    flash_copy<64 * MS, D>(k_tile, a.k, gpu_row<Bf16>(a.k, b, u0, g), a.k.dim[1] - u0);
-    flash_copy<64 * MS, D>(v_tile, a.v, gpu_row<Bf16>(a.v, b, u0, g), a.k.dim[1] - u0);
+    flash_copy<64 * MS, D>(k_tile, a.k, gpu_row<T>(a.k, b, u0, g), a.k.dim[1] - u0);
+    flash_copy<64 * MS, D>(v_tile, a.v, gpu_row<T>(a.v, b, u0, g), a.k.dim[1] - u0);
     copy(h, s0, 0);
     if (h < end_h) facts_write<EXTRAS>(facts, 0, a, b, s0, h);
     for (int now = 0; h < end_h; now = 1 - now) {
@@ -179,8 +179,8 @@ flash_backward_keys_kernel(AttentionBackward a, const StepState *step_state)
         if (h < end_h) facts_write<EXTRAS>(facts, 1 - now, a, b, s0, h);
     }
     async_wait<0>();
-    add_rows<D, MS>(a.dv, b, u0, row, g, dv, 1);
-    add_rows<D, MS>(a.dk, b, u0, row, g, dk, (float)a.rule.scale);
+    add_rows<T, D, MS>(a.dv, b, u0, row, g, dv, 1);
+    add_rows<T, D, MS>(a.dk, b, u0, row, g, dk, (float)a.rule.scale);
 }
 
 /* ---- a tile of queries ---- */
@@ -207,18 +207,18 @@ static __device__ __forceinline__ void queries_gradients(float (&x)[MS][N / 8][4
     }
 }
 
-template <int D, int MS, int N, bool EXTRAS> __global__ void __launch_bounds__(FLASH_THREADS)
+template <typename T, int D, int MS, int N, bool EXTRAS> __global__ void __launch_bounds__(FLASH_THREADS)
 flash_backward_queries_kernel(AttentionBackward a, const StepState *step_state)
 {
     GPU_SHARED(int, part, GPU_MAX_WARPS);
-    GPU_DYNAMIC(Bf16, q_tile);
+    GPU_DYNAMIC(T, q_tile);
     constexpr int TILE = N * FLASH_ROW<D>;
-    Bf16 *do_tile = q_tile + 64 * MS * FLASH_ROW<D>, *k_tiles = do_tile + 64 * MS * FLASH_ROW<D>;
-    Bf16 *v_tiles = k_tiles + 2 * TILE;
+    T *do_tile = q_tile + 64 * MS * FLASH_ROW<D>, *k_tiles = do_tile + 64 * MS * FLASH_ROW<D>;
+    T *v_tiles = k_tiles + 2 * TILE;
     const int64_t S = a.q.dim[1], U = a.k.dim[1], H = a.q.dim[2], b = blockIdx.x / H, h = blockIdx.x % H;
     const int64_t g = h / (H / a.k.dim[2]), s0 = (int64_t)(gridDim.y - 1 - blockIdx.y) * 64 * MS;
     const int     row = (int)threadIdx.x / 32 * 16 * MS;
-    const Bf16   *k = gpu_row<Bf16>(a.k, b, 0, g), *v = gpu_row<Bf16>(a.v, b, 0, g);
+    const T      *k = gpu_row<T>(a.k, b, 0, g), *v = gpu_row<T>(a.v, b, 0, g);
     float         dq[MS][D / 8][4], lse[MS][2], delta[MS][2];
     TileKeys<MS>  keys;
     DropoutMask   mask = {};
@@ -234,8 +234,8 @@ flash_backward_queries_kernel(AttentionBackward a, const StepState *step_state)
             delta[m][r] = s < S ? *gpu_row<float>(a.delta, b, s, h) : 0.0f;
         }
 
-    flash_copy<64 * MS, D>(q_tile, a.q, gpu_row<Bf16>(a.q, b, s0, h), S - s0);
-    flash_copy<64 * MS, D>(do_tile, a.d_o, gpu_row<Bf16>(a.d_o, b, s0, h), S - s0);
+    flash_copy<64 * MS, D>(q_tile, a.q, gpu_row<T>(a.q, b, s0, h), S - s0);
+    flash_copy<64 * MS, D>(do_tile, a.d_o, gpu_row<T>(a.d_o, b, s0, h), S - s0);
     const auto copy = [&](int u0, int to) {
         if (u0 < keys.seen.end) {
             flash_copy<N, D>(k_tiles + to * TILE, a.k, k + u0 * a.k.stride[1], U - u0);
@@ -256,36 +256,46 @@ flash_backward_queries_kernel(AttentionBackward a, const StepState *step_state)
         flash_apply<D, MS, N>(dq, y, k_tiles + now * TILE);
     }
     async_wait<0>();
-    add_rows<D, MS>(a.dq, b, s0, row, h, dq, (float)a.rule.scale);
+    add_rows<T, D, MS>(a.dq, b, s0, row, h, dq, (float)a.rule.scale);
 }
 
 /* ---- launches ---- */
-template <int D, int MS, int N, bool EXTRAS> static void launch_keys(Queue *q, const AttentionBackward *a)
+template <typename T, int D, int MS, int N, bool EXTRAS>
+static void launch_keys(Queue *q, const AttentionBackward *a)
 {
-    const size_t bytes = (size_t)(2 * 64 * MS + 4 * N) * FLASH_ROW<D> * sizeof(Bf16);
-    const auto   backward_keys = flash_backward_keys_kernel<D, MS, N, EXTRAS>;
+    const size_t bytes = (size_t)(2 * 64 * MS + 4 * N) * FLASH_ROW<D> * sizeof(T);
+    const auto   backward_keys = flash_backward_keys_kernel<T, D, MS, N, EXTRAS>;
     const dim3   grid(blocks_for(a->q.dim[0] * a->k.dim[2], 1), blocks_for(a->k.dim[1], 64 * MS));
     GPU_LAUNCH_SHARED(backward_keys, grid, FLASH_THREADS, bytes, gpu_stream_of(q), *a, q->step_state);
 }
 
-template <int D, int MS, int N, bool EXTRAS> static void launch_queries(Queue *q, const AttentionBackward *a)
+template <typename T, int D, int MS, int N, bool EXTRAS>
+static void launch_queries(Queue *q, const AttentionBackward *a)
 {
-    const size_t bytes = (size_t)(2 * 64 * MS + 4 * N) * FLASH_ROW<D> * sizeof(Bf16);
-    const auto   backward_queries = flash_backward_queries_kernel<D, MS, N, EXTRAS>;
+    const size_t bytes = (size_t)(2 * 64 * MS + 4 * N) * FLASH_ROW<D> * sizeof(T);
+    const auto   backward_queries = flash_backward_queries_kernel<T, D, MS, N, EXTRAS>;
     const dim3   grid(blocks_for(a->q.dim[0] * a->q.dim[2], 1), blocks_for(a->q.dim[1], 64 * MS));
     GPU_LAUNCH_SHARED(backward_queries, grid, FLASH_THREADS, bytes, gpu_stream_of(q), *a, q->step_state);
 }
 
 /* Measured on an H100: larger tiles leave registers for too few blocks. */
-template <int D> static void launch_backward(Queue *q, const AttentionBackward *a)
+template <typename T, int D> static void launch_backward(Queue *q, const AttentionBackward *a)
 {
     if (a->rule.softcap > 0 || a->rule.p > 0) {
-        launch_keys<D, 1, 32, true>(q, a);
-        launch_queries<D, 1, 32, true>(q, a);
+        launch_keys<T, D, 1, 32, true>(q, a);
+        launch_queries<T, D, 1, 32, true>(q, a);
     } else {
-        launch_keys<D, 1, 32, false>(q, a);
-        launch_queries<D, 1, 32, false>(q, a);
+        launch_keys<T, D, 1, 32, false>(q, a);
+        launch_queries<T, D, 1, 32, false>(q, a);
     }
+}
+
+template <typename T> static void by_width_backward(Queue *q, const AttentionBackward *a)
+{
+    const int64_t D = a->q.dim[3] > a->v.dim[3] ? a->q.dim[3] : a->v.dim[3];
+    if (D <= 32)      launch_backward<T, 32>(q, a);
+    else if (D <= 64) launch_backward<T, 64>(q, a);
+    else              launch_backward<T, 128>(q, a);
 }
 #endif
 
@@ -293,7 +303,7 @@ bool flash_takes_backward(const AttentionBackward *a)
 {
 #ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3], E = a->v.dim[3];
-    return a->q.dtype == BF16 && D <= 128 && E <= 128 && a->rule.scale > 0 && !a->rule.alibi &&
+    return a->q.dtype != F32 && D <= 128 && E <= 128 && a->rule.scale > 0 && !a->rule.alibi &&
            all_rows_aligned(D, a->q, a->k, a->dq, a->dk) && all_rows_aligned(E, a->v, a->d_o, a->dv);
 #else
     (void)a;
@@ -304,10 +314,8 @@ bool flash_takes_backward(const AttentionBackward *a)
 void flash_backward(Queue *q, const AttentionBackward *a)
 {
 #ifdef GPU_HAS_MMA
-    const int64_t D = a->q.dim[3] > a->v.dim[3] ? a->q.dim[3] : a->v.dim[3];
-    if (D <= 32)      launch_backward<32>(q, a);
-    else if (D <= 64) launch_backward<64>(q, a);
-    else              launch_backward<128>(q, a);
+    if (a->q.dtype == BF16) by_width_backward<Bf16>(q, a);
+    else                    by_width_backward<Fp16>(q, a);
 #else
     (void)q, (void)a;
 #endif

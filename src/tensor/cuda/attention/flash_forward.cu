@@ -53,7 +53,7 @@ static __device__ __forceinline__ void drop_row(float (&x)[N / 8][4], int r, con
         for (int e = 2 * r; e < 2 * r + 2; e++) x[n][e] *= factor_of(kept, n, e, mask);
 }
 
-template <int D, int MS>
+template <typename T, int D, int MS>
 static __device__ __forceinline__ void write_rows(const AttentionForward &a, int64_t b, int64_t s0, int row,
                                                   int64_t h, const float (&o)[MS][D / 8][4],
                                                   const float (&most)[MS][2], const float (&sum)[MS][2],
@@ -71,7 +71,7 @@ static __device__ __forceinline__ void write_rows(const AttentionForward &a, int
             for (int n = 0; n < D / 8; n++) {
                 const int c = 8 * n + lane % 4 * 2;
                 if (c < a.o.dim[3])
-                    store_pair(a.o, b, s, h, c, o[m][n][2 * r] * share, o[m][n][2 * r + 1] * share);
+                    store_pair<T>(a.o, b, s, h, c, o[m][n][2 * r] * share, o[m][n][2 * r + 1] * share);
             }
             if (lane % 4 == 0)
                 *gpu_row<float>(a.lse, b, s, h) =
@@ -80,18 +80,18 @@ static __device__ __forceinline__ void write_rows(const AttentionForward &a, int
 }
 
 /* EXTRAS: with a soft-cap or dropout */
-template <int D, int MS, int N, bool EXTRAS> __global__ void __launch_bounds__(FLASH_THREADS)
+template <typename T, int D, int MS, int N, bool EXTRAS> __global__ void __launch_bounds__(FLASH_THREADS)
 flash_forward_kernel(AttentionForward a, const StepState *step_state)
 {
     GPU_SHARED(int, part, GPU_MAX_WARPS);
-    GPU_DYNAMIC(Bf16, q_tile);
+    GPU_DYNAMIC(T, q_tile);
     constexpr int TILE = N * FLASH_ROW<D>;
-    Bf16 *k_tiles = q_tile + 64 * MS * FLASH_ROW<D>, *v_tiles = k_tiles + 2 * TILE;
+    T *k_tiles = q_tile + 64 * MS * FLASH_ROW<D>, *v_tiles = k_tiles + 2 * TILE;
     const int64_t U = a.k.dim[1], H = a.q.dim[2], b = blockIdx.x / H, h = blockIdx.x % H;
     /* the tiles that meet the most keys first */
     const int64_t g = h / (H / a.k.dim[2]), s0 = (int64_t)(gridDim.y - 1 - blockIdx.y) * 64 * MS;
     const int     row = (int)threadIdx.x / 32 * 16 * MS;
-    const Bf16   *k = gpu_row<Bf16>(a.k, b, 0, g), *v = gpu_row<Bf16>(a.v, b, 0, g);
+    const T      *k = gpu_row<T>(a.k, b, 0, g), *v = gpu_row<T>(a.v, b, 0, g);
     const float   scale = EXTRAS && a.rule.softcap > 0 ? 1.0f : (float)a.rule.scale * LOG2_E;
     float         o[MS][D / 8][4], most[MS][2], sum[MS][2];
     TileKeys<MS>  keys;
@@ -102,7 +102,7 @@ flash_forward_kernel(AttentionForward a, const StepState *step_state)
 #pragma unroll
     for (int m = 0; m < MS; m++) most[m][0] = most[m][1] = -INFINITY, sum[m][0] = sum[m][1] = 0;
 
-    flash_copy<64 * MS, D>(q_tile, a.q, gpu_row<Bf16>(a.q, b, s0, h), a.q.dim[1] - s0);
+    flash_copy<64 * MS, D>(q_tile, a.q, gpu_row<T>(a.q, b, s0, h), a.q.dim[1] - s0);
     const auto copy = [&](int u0, int to) {
         if (u0 < keys.seen.end) {
             flash_copy<N, D>(k_tiles + to * TILE, a.k, k + u0 * a.k.stride[1], U - u0);
@@ -133,22 +133,32 @@ flash_forward_kernel(AttentionForward a, const StepState *step_state)
         }
         flash_apply<D, MS, N>(o, x, v_tiles + now * TILE);
     }
-    write_rows<D, MS>(a, b, s0, row, h, o, most, sum, scale);
+    write_rows<T, D, MS>(a, b, s0, row, h, o, most, sum, scale);
 }
 
-template <int D, int MS, int N, bool EXTRAS> static void launch_forward(Queue *q, const AttentionForward *a)
+template <typename T, int D, int MS, int N, bool EXTRAS>
+static void launch_forward(Queue *q, const AttentionForward *a)
 {
-    const size_t bytes = (size_t)(64 * MS + 4 * N) * FLASH_ROW<D> * sizeof(Bf16);
-    const auto   flash_forward = flash_forward_kernel<D, MS, N, EXTRAS>;
+    const size_t bytes = (size_t)(64 * MS + 4 * N) * FLASH_ROW<D> * sizeof(T);
+    const auto   flash_forward = flash_forward_kernel<T, D, MS, N, EXTRAS>;
     const dim3   grid(blocks_for(a->q.dim[0] * a->q.dim[2], 1), blocks_for(a->q.dim[1], 64 * MS));
     GPU_LAUNCH_SHARED(flash_forward, grid, FLASH_THREADS, bytes, gpu_stream_of(q), *a, q->step_state);
 }
 
 /* Registers are short with a soft-cap or dropout, so tiles are smaller. */
-template <int D, int MS, int N> static void by_extras_forward(Queue *q, const AttentionForward *a)
+template <typename T, int D, int MS, int N> static void by_extras_forward(Queue *q, const AttentionForward *a)
 {
-    if (a->rule.softcap > 0 || a->rule.p > 0) launch_forward<D, 1, 32, true>(q, a);
-    else                                      launch_forward<D, MS, N, false>(q, a);
+    if (a->rule.softcap > 0 || a->rule.p > 0) launch_forward<T, D, 1, 32, true>(q, a);
+    else                                      launch_forward<T, D, MS, N, false>(q, a);
+}
+
+template <typename T> static void by_width_forward(Queue *q, const AttentionForward *a)
+{
+    const int64_t D = a->q.dim[3] > a->v.dim[3] ? a->q.dim[3] : a->v.dim[3];
+    if (D <= 32)       by_extras_forward<T, 32, 2, 64>(q, a);
+    else if (D <= 64)  by_extras_forward<T, 64, 2, 64>(q, a);
+    else if (D <= 128) by_extras_forward<T, 128, 1, 32>(q, a);
+    else               by_extras_forward<T, 256, 1, 32>(q, a);
 }
 #endif
 
@@ -156,7 +166,7 @@ bool flash_takes_forward(const AttentionForward *a)
 {
 #ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3], E = a->v.dim[3];
-    return a->q.dtype == BF16 && D <= 256 && E <= 256 && a->rule.scale > 0 && !a->rule.alibi &&
+    return a->q.dtype != F32 && D <= 256 && E <= 256 && a->rule.scale > 0 && !a->rule.alibi &&
            all_rows_aligned(D, a->q, a->k) && all_rows_aligned(E, a->v, a->o);
 #else
     (void)a;
@@ -167,11 +177,8 @@ bool flash_takes_forward(const AttentionForward *a)
 void flash_forward(Queue *q, const AttentionForward *a)
 {
 #ifdef GPU_HAS_MMA
-    const int64_t D = a->q.dim[3] > a->v.dim[3] ? a->q.dim[3] : a->v.dim[3];
-    if (D <= 32)       by_extras_forward<32, 2, 64>(q, a);
-    else if (D <= 64)  by_extras_forward<64, 2, 64>(q, a);
-    else if (D <= 128) by_extras_forward<128, 1, 32>(q, a);
-    else               by_extras_forward<256, 1, 32>(q, a);
+    if (a->q.dtype == BF16) by_width_forward<Bf16>(q, a);
+    else                    by_width_forward<Fp16>(q, a);
 #else
     (void)q, (void)a;
 #endif

@@ -46,17 +46,20 @@ static __device__ __forceinline__ float slope_of(const AttentionRule &rule, int6
     return exp2f(-(float)power / (float)n);
 }
 
-/* Element c of a row of a tensor whose type is F32 or BF16. */
+/* Element c of a row of a tensor whose type is F32, BF16 or F16. */
 static __device__ __forceinline__ float load_as(const Tensor &x, int64_t b, int64_t s, int64_t h, int64_t c)
 {
-    return x.dtype == F32 ? *(gpu_row<float>(x, b, s, h) + c) : load(gpu_row<Bf16>(x, b, s, h) + c);
+    if (x.dtype == F32)  return *(gpu_row<float>(x, b, s, h) + c);
+    if (x.dtype == BF16) return load(gpu_row<Bf16>(x, b, s, h) + c);
+    return load(gpu_row<Fp16>(x, b, s, h) + c);
 }
 
 static __device__ __forceinline__ void store_as(const Tensor &x, int64_t b, int64_t s, int64_t h, int64_t c,
                                                 float v)
 {
-    if (x.dtype == F32) *(gpu_row<float>(x, b, s, h) + c) = v;
-    else store(gpu_row<Bf16>(x, b, s, h) + c, v);
+    if (x.dtype == F32)       *(gpu_row<float>(x, b, s, h) + c) = v;
+    else if (x.dtype == BF16) store(gpu_row<Bf16>(x, b, s, h) + c, v);
+    else                      store(gpu_row<Fp16>(x, b, s, h) + c, v);
 }
 
 static __device__ __forceinline__ void add_as(const Tensor &x, int64_t b, int64_t s, int64_t h, int64_t c,
