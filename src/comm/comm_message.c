@@ -3,7 +3,6 @@
  * test may drop it. */
 #include "comm/comm_internal.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,10 +223,10 @@ void comm_wait(Comm *comm, Pending pending)
 /* As a library of devices does it, waiting by queries: what fails in a message meanwhile shows in a poll. */
 void comm_drain(Comm *comm, Queue *q)
 {
-    enum { POLL = 64 };
-    for (int i = 1; comm->data->is_complete && !queue_passed(q); i++) {
-        if (i % POLL == 0) comm->data->poll(comm->data, false);
-        sched_yield();
+    enum { SLEEP_US = 50 };                           /* of a step that takes thousands */
+    while (comm->data->is_complete && !queue_passed(q)) {
+        comm->data->poll(comm->data, false);
+        usleep(SLEEP_US);
     }
     queue_wait(q);
 }

@@ -1,6 +1,7 @@
 /* The choice of a transport for devices: every rank tells what it has, and all decide alike. */
 #include "comm/device_data.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +11,20 @@
 #include "comm/nccl.h"
 #include "comm/nccl_library.h"
 #include "comm/staged.h"
+#include "comm/start.h"
 
-typedef struct { char host[64], address[32], name[8], why[256]; int version; } RankDevice;
+/* machine: what tells hosts of one name apart, since the boot of each has an identity. */
+typedef struct { char host[64], machine[40], address[32], name[8], why[256]; int version; } RankDevice;
 
 static void rank_device(RankDevice *mine, int device)
 {
     Nccl nccl;
     *mine = (RankDevice){ .host = "?" };
     gethostname(mine->host, sizeof mine->host - 1);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, mine->machine, sizeof mine->machine - 1) <= 0)
+        snprintf(mine->machine, sizeof mine->machine, "%.39s", mine->host);
+    if (fd >= 0) close(fd);
     Status status = nccl_open(&nccl);
     if (status == OK && nccl.GetVersion(&mine->version) != NCCL_OK)
         status = fail(BAD_OPTION, "%s does not work", nccl.name);
@@ -47,7 +54,7 @@ static void reason(char *why, size_t bytes, const RankDevice *of, int ranks)
             snprintf(why, bytes, "rank 0 has %s %s and rank %d %s %s", of[0].name,
                      version_of(&of[0], text[0]), r, of[r].name, version_of(&of[r], text[1]));
         for (int s = 0; s < r && !*why; s++)
-            if (strcmp(of[s].host, of[r].host) == 0 && strcmp(of[s].address, of[r].address) == 0)
+            if (strcmp(of[s].machine, of[r].machine) == 0 && strcmp(of[s].address, of[r].address) == 0)
                 snprintf(why, bytes, "ranks %d and %d share GPU %s of %s", s, r, of[r].address, of[r].host);
     }
 }
@@ -61,6 +68,7 @@ static Status ranks_tell(RankDevice **all, Transport *control, int device)
     CHECK(*all, "no memory for the devices of %d ranks", control->size);
     TRY(comm_world(&world, control));
     comm_gather_bytes(world, "devices", *all, &mine, sizeof mine);
+    start_end();
     comm_close(world);
     return OK;
 }

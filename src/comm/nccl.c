@@ -1,6 +1,7 @@
 #include "comm/nccl.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,8 @@ typedef struct {
     Nccl           nccl;
     DataTransport *host;
     int            device;
-    bool           dry, aborted;
+    bool           dry;
+    atomic_bool    aborted;
     pthread_mutex_t lock;                             /* of what the watchdog's thread reads: groups, call */
     DataGroup     *groups;
     int            turn;                              /* the place where a free one is looked for */

@@ -64,7 +64,8 @@ void   queue_read_begin (Queue *q, void *host, const void *device, size_t bytes)
 void   queue_write_begin(Queue *q, void *device, const void *host, size_t bytes);
 /* ---- order between queues of a device, without the host ----
  * A lane is a queue beside others on the GPU with that number (as "cuda:N" has it), for copies and for the
- * calls of libraries: it has no team and runs no ops. Failures as of queue_open; queue_close closes it.
+ * calls of libraries, which go before those of other queues: it has no team and runs no ops. Failures as of
+ * queue_open; queue_close closes it.
  *
  * What a queue is given after queue_follow runs after what the event's queue had been given at the last
  * queue_event_record. On a CPU all of it is done already: an event is passed, and following waits for

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "comm/comm.h"
+#include "comm/comm_internal.h"
 #include "comm/device_data.h"
 #include "comm/watchdog.h"
 #include "order.h"
@@ -224,6 +224,20 @@ static void host_goes_on(Lab *lab)
     MUST(host[3] == (float)most, "after the host went on: %g, not %g", (double)host[3], most);
 }
 
+/* A call that is asked for instead of waited for; its sum is then in the order of the queue as well. */
+static void asked(Lab *lab)
+{
+    static const Dtype types[] = { F32, F64 };
+    for (int t = 0; t < 2; t++) {
+        DataTransport *d = lab->world->data;
+        Tensor x = filled(lab, types[t], comm_rank(lab->world), 29);
+        Tensor window = tensor_new(&lab->arena, "window", U8, (int64_t)comm_window(lab->world, types[t], 29) + 1);
+        int number = d->begin(d, lab->world->data_group, &(DataCall){ .verb = DATA_ALL_REDUCE, .queue = &lab->q, .out = x, .window = window });
+        for (d->poll(d, false); !d->done(d, number); d->poll(d, false)) d->idle(d, number);
+        expect(lab, "a sum that was asked for", x, 0, 29, sum_of);
+    }
+}
+
 /* Groups are closed and made again. */
 static void groups_again(Lab *lab)
 {
@@ -241,7 +255,7 @@ static void groups_again(Lab *lab)
 
 static void all_verbs(Lab *lab)
 {
-    Act *const act[] = { reductions, gathers, unequal, messages, in_flight, numbers, host_goes_on, groups_again };
+    Act *const act[] = { reductions, gathers, unequal, messages, in_flight, numbers, asked, host_goes_on, groups_again };
     for (size_t i = 0; i < sizeof act / sizeof *act; i++) {
         size_t mark = arena_mark(&lab->arena);
         act[i](lab);
@@ -270,6 +284,18 @@ static void one_by_one(Lab *lab)
     queue_wait(&lab->q);
 }
 
+/* Rank 1 stops to call, as in an endless loop of its own. */
+static void absent(Lab *lab)
+{
+    thread_context()->step = 40;
+    for (int k = 0; k < 4; k++) {
+        Tensor x = filled(lab, F32, 1, 29);
+        while (k == 2 && comm_rank(lab->world) == 1) sleep(1);
+        comm_all_reduce(lab->world, &lab->q, x, &lab->arena);
+        comm_drain(lab->world, &lab->q);
+    }
+}
+
 static void drained(Lab *lab)
 {
     Tensor x = filled(lab, F32, 1, 29);
@@ -285,6 +311,23 @@ static void a_circle(Lab *lab)
     Pending a = comm_recv_begin(lab->world, &lab->q, x, other), b = comm_send_begin(lab->world, &lab->q, y, other);
     comm_wait(lab->world, a);
     comm_wait(lab->world, b);
+    queue_wait(&lab->q);
+}
+
+/* More communicators in flight than a GPU has room for. */
+static void crowded(Lab *lab)
+{
+    enum { MANY = 17 };
+    Comm *comm[MANY];
+    Tensor x = empty(lab, F32, PART);
+    for (int i = 0; i < MANY; i++) {
+        int both[] = { 0, 1 };
+        MUST(comm_open(&comm[i], lab->world, "many", both, 2) == OK, "%s", fail_text());
+    }
+    if (comm_rank(lab->world) == 1) comm_barrier(lab->world);             /* rank 0 does not come */
+    for (int i = 0; i < MANY; i++) comm_all_reduce_begin(comm[i], &lab->q, x, &lab->arena);
+    comm_drain(lab->world, &lab->q);
+    for (int i = 0; i < MANY; i++) comm_wait(comm[i], (Pending){ i });
     queue_wait(&lab->q);
 }
 
@@ -335,8 +378,10 @@ static const Row rows[] = {
     { "dead",    GPU_CPU_NCCL_DEAD,    4, { steps, DEVICE_NCCL, 0, 0 }, RANKS },
     { "error",   GPU_CPU_NCCL_ERROR,   2, { drained, DEVICE_NCCL, 0, 0 }, RANKS },
     { "error_watched", GPU_CPU_NCCL_ERROR, 4, { steps, DEVICE_NCCL, 0, 5 }, RANKS },
-    { "hang",    GPU_CPU_NCCL_HANG,    4, { steps, DEVICE_NCCL, 0, 1 }, RANKS },
+    { "hang",    GPU_CPU_NCCL_HANG,    4, { steps, DEVICE_NCCL, 0, 2 }, RANKS },
+    { "absent",  GPU_CPU_NCCL_NO_FAULT, 0, { absent, DEVICE_NCCL, 0, 2 }, RANKS },
     { "circle",  GPU_CPU_NCCL_NO_FAULT, 0, { a_circle, DEVICE_NCCL, 0, 0 }, 2 },
+    { "crowded", GPU_CPU_NCCL_NO_FAULT, 0, { crowded, DEVICE_NCCL, 0, 0 }, 2 },
     { "missing", GPU_CPU_NCCL_MISSING, 0, { all_verbs, DEVICE_NCCL, 0, 0 }, 2 },
     { "missing_auto", GPU_CPU_NCCL_MISSING, 0, { numbers, DEVICE_AUTO, 0, 0 }, 2 },
     { "old",     GPU_CPU_NCCL_OLD,     0, { all_verbs, DEVICE_NCCL, 0, 0 }, 2 },

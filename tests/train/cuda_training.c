@@ -2,8 +2,8 @@
  * one): losses, gradient norms and evaluations of a tiny GPT and Llama with dropout are those of `cpu` and
  * `ref`; runs repeat to the bit, also resumed or recomputed; each arena takes the bytes of its dry run
  * (job_run); what has no kernel is refused. */
-#include "train/layouts.h"
 #include "train/cuda_job.h"
+#include "train/layouts.h"
 
 /* Everything that takes long: ./check --full gpu. */
 static bool all(void) { return getenv("JOTUN_FULL") != NULL; }

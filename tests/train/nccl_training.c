@@ -3,17 +3,19 @@
  * same to the bit whatever the devices and streams do first. Arguments: part n of m of the layouts. */
 #include "train/cuda_job.h"
 
-enum { SEEDS = 4 };
-/* models: 1: GPT in fp32, 2: Llama in bf16, or both; narrow: gradients are sent in bf16 */
+enum { GPT_FP32, LLAMA_BF16, LLAMA_FP16, MODELS };
+static const int case_of[MODELS] = { [GPT_FP32] = 0, [LLAMA_BF16] = 3, [LLAMA_FP16] = 5 };
+enum { SEEDS = 5 };                                       /* the last one: everything at once */
+/* models: 1 GPT in fp32 + 2 Llama in bf16 + 4 in fp16; narrow: gradients are sent in bf16 */
 typedef struct { Layout layout; int models; bool narrow; } Row;
 /* ranks, tp, cp, pp, chunks, zero, sequence */
 static const Row rows[] = {
     { { "dp 2",            2, 1, 1, 1, 1, 0, false, SCHEDULE_1F1B }, 3 },
-    { { "dp 2 zero 1",     2, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B }, 3 },
+    { { "dp 2 zero 1",     2, 1, 1, 1, 1, 1, false, SCHEDULE_1F1B }, 7 },
     { { "dp 2 zero 2",     2, 1, 1, 1, 1, 2, false, SCHEDULE_1F1B }, 2 },
     { { "dp 2 zero 3",     2, 1, 1, 1, 1, 3, false, SCHEDULE_1F1B }, 3 },
     { { "tp 2",            2, 2, 1, 1, 1, 0, false, SCHEDULE_1F1B }, 1 },
-    { { "tp 2 sp",         2, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B }, 3 },
+    { { "tp 2 sp",         2, 2, 1, 1, 1, 0, true,  SCHEDULE_1F1B }, 6 },
     { { "pp 2",            2, 1, 1, 2, 1, 0, false, SCHEDULE_1F1B }, 3 },
     { { "pp 2 interleaved", 2, 1, 1, 2, 2, 0, false, SCHEDULE_INTERLEAVED }, 1 },
     { { "pp 2 zb-h1",      2, 1, 1, 2, 1, 0, false, SCHEDULE_ZB_H1 }, 2 },
@@ -57,7 +59,7 @@ static void row_trains(const Row *row, const Case *c, int seeds)
     compare(c, &cuda, &cpu, 1);
     for (int seed = 1; seed <= seeds; seed++) {
         Job again = layout_job(c, "cuda", row);
-        gpu_cpu_pace(GPU_CPU_DRAWN, (unsigned)seed);
+        gpu_cpu_pace(seed < SEEDS ? GPU_CPU_DRAWN : GPU_CPU_AT_ONCE, (unsigned)seed);
         job_run(&again);
         same_bits("in another order of devices and streams", &again, &cuda, 0);
     }
@@ -69,9 +71,9 @@ static void layouts_train(void **state)
     bool full = getenv("JOTUN_FULL") != NULL;
     (void)state;
     for (int i = part; i < ROWS; i += parts)
-        for (int m = 0; m < 2; m++)
+        for (int m = 0; m < MODELS; m++)
             if (full || (rows[i].models >> m & 1))
-                row_trains(&rows[i], &cases[m ? CASES - 1 : 0], full ? SEEDS : m == rows[i].models - 1 ? 1 : 0);
+                row_trains(&rows[i], &cases[case_of[m]], full ? SEEDS : rows[i].models >> m == 1);
     print_message("at most %d thread blocks of NCCL on a device at once\n", gpu_cpu_nccl_most());
 }
 
@@ -100,27 +102,15 @@ static void the_choice_is_measured(void **state)
     (void)state;
     gpu_cpu_pace(GPU_CPU_LATE, 0);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        Start start = { layout_job(&cases[0], "cuda", &rows[1]).config, row[i].name };
+        Start start = { layout_job(&cases[case_of[GPT_FP32]], "cuda", &rows[1]).config, row[i].name };
         start.config.device_transport = row[i].wanted;
         gpu_cpu_devices(row[i].devices);
         if (transport_threads_run(2, start_rank, &start) != OK) fail_msg("%s", fail_text());
     }
-    Start forced = { layout_job(&cases[0], "cuda", &rows[1]).config, "" };
+    Start forced = { layout_job(&cases[case_of[GPT_FP32]], "cuda", &rows[1]).config, "" };
     gpu_cpu_devices(1);
     assert_int_equal(transport_threads_run(2, start_rank, &forced), BAD_OPTION);
     if (!strstr(fail_text(), "--device-transport nccl: ranks 0 and 1 share GPU")) fail_msg("%s", fail_text());
-}
-
-/* Sums of bf16 are built for NCCL alone. */
-static void staged_refuses_bf16_sums(void **state)
-{
-    ArenaSizes sizes;
-    TrainConfig config = layout_job(&cases[CASES - 1], "cuda", &rows[1]).config;
-    (void)state;
-    config.precision.message_bf16 = true;
-    config.device_transport = DEVICE_STAGED;
-    assert_int_equal(trainer_measure(&sizes, &config, 0, 2), BAD_OPTION);
-    if (!strstr(fail_text(), "--grad-reduce-in-bf16 between GPUs is built for --device-transport nccl")) fail_msg("%s", fail_text());
 }
 
 static int setup(void **state)
@@ -133,7 +123,7 @@ static int setup(void **state)
 int main(int words, char **word)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_choice_is_measured), cmocka_unit_test(staged_refuses_bf16_sums), cmocka_unit_test(layouts_train),
+        cmocka_unit_test(the_choice_is_measured), cmocka_unit_test(layouts_train),
     };
     if (words == 3) part = atoi(word[1]), parts = atoi(word[2]);
     return cmocka_run_group_tests(tests, setup, NULL);

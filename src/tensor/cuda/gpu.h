@@ -38,7 +38,8 @@ typedef hipEvent_t gpuEvent_t;
 #define gpuEventRecord       hipEventRecord
 #define gpuEventSynchronize  hipEventSynchronize
 #define gpuEventElapsedTime  hipEventElapsedTime
-#define gpuStreamCreate      hipStreamCreateWithFlags
+#define gpuStreamCreateWithPriority hipStreamCreateWithPriority
+#define gpuDeviceGetStreamPriorityRange hipDeviceGetStreamPriorityRange
 #define gpuStreamDestroy     hipStreamDestroy
 #define gpuStreamSynchronize hipStreamSynchronize
 #define gpuStreamQuery       hipStreamQuery
@@ -80,7 +81,8 @@ typedef cudaEvent_t gpuEvent_t;
 #define gpuEventRecord       cudaEventRecord
 #define gpuEventSynchronize  cudaEventSynchronize
 #define gpuEventElapsedTime  cudaEventElapsedTime
-#define gpuStreamCreate      cudaStreamCreateWithFlags
+#define gpuStreamCreateWithPriority cudaStreamCreateWithPriority
+#define gpuDeviceGetStreamPriorityRange cudaDeviceGetStreamPriorityRange
 #define gpuStreamDestroy     cudaStreamDestroy
 #define gpuStreamSynchronize cudaStreamSynchronize
 #define gpuStreamQuery       cudaStreamQuery

@@ -37,12 +37,15 @@ extern "C" Status gpu_address(char *address, int bytes, int device)
     return OK;
 }
 
-extern "C" Status gpu_stream_open(GpuStream *s, int device)
+static Status stream_open(GpuStream *s, int device, bool urgent)
 {
+    int least, greatest;
     TRY(device_find(&device));
     gpu_check(gpuSetDevice(device), "gpuSetDevice");
+    gpu_check(gpuDeviceGetStreamPriorityRange(&least, &greatest), "gpuDeviceGetStreamPriorityRange");
     gpuStream_t stream;
-    gpu_check(gpuStreamCreate(&stream, gpuStreamNonBlocking), "gpuStreamCreate");
+    gpu_check(gpuStreamCreateWithPriority(&stream, gpuStreamNonBlocking, urgent ? greatest : least),
+              "gpuStreamCreate");
     *s = GpuStream{};
     s->stream = (void *)stream;
     s->device = device;
@@ -55,6 +58,9 @@ extern "C" Status gpu_stream_open(GpuStream *s, int device)
     s->pinned.where = "pinned memory of the host";
     return OK;
 }
+
+extern "C" Status gpu_stream_open(GpuStream *s, int device)        { return stream_open(s, device, false); }
+extern "C" Status gpu_stream_open_urgent(GpuStream *s, int device) { return stream_open(s, device, true); }
 
 extern "C" void gpu_stream_close(GpuStream *s)
 {

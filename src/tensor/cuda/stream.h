@@ -19,6 +19,9 @@ extern "C" {
 #endif
 /* Opens a stream of the device with that number, modulo how many there are. BAD_OPTION: there is no GPU. */
 Status gpu_stream_open (GpuStream *s, int device);
+/* Its kernels get the multiprocessors that become free before those of other streams: messages, for which the
+ * other ranks wait too. */
+Status gpu_stream_open_urgent(GpuStream *s, int device);
 void   gpu_stream_close(GpuStream *s);
 /* Returns when all kernels and copies of the stream are done. */
 void   gpu_stream_wait (GpuStream *s);

@@ -79,7 +79,7 @@ Status cuda_lane_open(Queue *lane, int number)
 {
     GpuStream *s = lane->device = calloc(1, sizeof *s);
     if (!s) return fail(NO_MEMORY, "no memory for a queue");
-    Status status = gpu_stream_open(s, number);
+    Status status = gpu_stream_open_urgent(s, number);
     lane->backend = &cuda_backend;
     if (status == OK) lane->memory = &s->memory;
     else {

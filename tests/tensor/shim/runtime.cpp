@@ -26,7 +26,7 @@ struct Marks { uint64_t recorded, done; gpuStream_t stream; };
 struct GpuCpuEvent { std::shared_ptr<Marks> marks; };
 struct GpuCpuStream { int device, number; std::deque<GpuCpuItem> items; uint64_t entered, left; };
 
-enum { NONSENSE = 0xa5, NOT_READY = gpuErrorNotReady, BAD_DEVICE = 2, QUERIES = 8 };
+enum { NONSENSE = 0xa5, NOT_READY = gpuErrorNotReady, BAD_DEVICE = 2, MEANWHILE = 32 };
 static GpuCpuStream first[GPU_CPU_DEVICES];                   /* of each device: the stream NULL */
 static std::vector<gpuStream_t> streams;
 static thread_local int device, depth;
@@ -224,14 +224,13 @@ int gpu_cpu_device_of(gpuStream_t stream) { return stream ? stream->device : dev
 /* A query makes nothing run, but while the host asks again and again time passes. */
 static int queried(bool done)
 {
-    static int asked;
     static uint64_t before;
     static std::chrono::steady_clock::time_point since;
     const auto now = std::chrono::steady_clock::now();
     if (done) return 0;
     if (moves != before) before = moves, since = now;
     if (now - since > patience()) deadlock();
-    if (pace == GPU_CPU_DRAWN ? draw(2) : ++asked % QUERIES == 0) run_any();
+    for (unsigned n = pace == GPU_CPU_DRAWN ? draw(2 * MEANWHILE) : (unsigned)MEANWHILE; n > 0 && run_any(); n--) {}
     return NOT_READY;
 }
 
@@ -253,7 +252,13 @@ int gpuDeviceGetPCIBusId(char *name, int bytes, int number)
     return number < 0 || number >= devices ? BAD_DEVICE : 0;
 }
 
-int gpuStreamCreate(gpuStream_t *stream, unsigned)
+int gpuDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0, *greatest = -5;
+    return 0;
+}
+
+int gpuStreamCreateWithPriority(gpuStream_t *stream, unsigned, int)
 {
     ALONE;
     *stream = new GpuCpuStream{ device, opened_streams++, {}, 0, 0 };

@@ -23,7 +23,7 @@ static float *device_new(int device)
 static gpuStream_t stream_new(int device)
 {
     gpuStream_t s;
-    MUST(gpuSetDevice(device) == 0 && gpuStreamCreate(&s, gpuStreamNonBlocking) == 0);
+    MUST(gpuSetDevice(device) == 0 && gpuStreamCreateWithPriority(&s, gpuStreamNonBlocking, 0) == 0);
     return s;
 }
 
