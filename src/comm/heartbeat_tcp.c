@@ -17,8 +17,9 @@
 #include "comm/socket.h"
 
 /* COOKIE: bytes, 128 bits that cannot be guessed. BLOCK_SECONDS bounds the reads and writes that wait: the
- * first message of a connection, and its end. FLUSH_MS is short because the job has failed already. */
-enum { COOKIE = 16, CONNECT_MS = 30000, BLOCK_SECONDS = 2, FLUSH_MS = 200, FLUSH_STEP_MS = 5 };
+ * first message of a connection, and its end. FLUSH_MS is short because the job has failed already.
+ * ADDRESSES: of a host, that the others look at. */
+enum { COOKIE = 16, CONNECT_MS = 30000, BLOCK_SECONDS = 2, FLUSH_MS = 200, FLUSH_STEP_MS = 5, ADDRESSES = 8 };
 typedef struct { uint8_t cookie[COOKIE]; SocketAddress address; } ConnectOffer;
 typedef struct { uint8_t cookie[COOKIE]; int32_t rank; } Hello;
 
@@ -29,17 +30,24 @@ static Status tcp_failed(const char *what)
                 strerror(errno));
 }
 
-/* Where the other ranks reach this one: as the transport knows, or this host's address on the route to
- * another host of the job; where that one's name has no address, on the route to far away, to addresses
- * that are nobody's and to which nothing is sent. The first interface may be one of containers. */
-static SocketAddress own_address(const Comm *world, const char *other_host)
+static bool is_among(const SocketAddress *a, const SocketAddress *list)
 {
-    SocketAddress own, to;
-    const char *known = world->transport->address;
-    const char *why, *const far[] = { other_host, "192.0.2.1", "2001:db8::1" };
+    for (int i = 0; i < ADDRESSES; i++)
+        if (list[i].port && memcmp(a->ip, list[i].ip, sizeof a->ip) == 0) return true;
+    return false;
+}
+
+/* Where the other ranks reach this one: as the transport knows, or this host's address on the route to an
+ * address of another host. The first interface may be one of containers or of management, and its address
+ * one that each host has. all: [size][ADDRESSES] of the ranks' hosts; port 0: none. */
+static SocketAddress own_address(const Comm *world, const SocketAddress *all, bool one_host)
+{
+    SocketAddress own;
+    const SocketAddress *mine = all + (size_t)world->rank * ADDRESSES;
+    const char *why, *known = world->transport->address;
     if (*known && socket_resolve(&own, 1, known, 0, &why) > 0) return own;
-    for (int i = 0; other_host && i < COUNT(far); i++)
-        if (socket_resolve(&to, 1, far[i], 0, &why) > 0 && socket_route(&own, &to) &&
+    for (int64_t i = 0; !one_host && i < (int64_t)world->size * ADDRESSES; i++)
+        if (all[i].port && !is_among(&all[i], mine) && socket_route(&own, &all[i]) &&
             !socket_is_loopback(&own))
             return own;
     return (SocketAddress){ .ip = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
@@ -113,23 +121,31 @@ static Status connect_to_rank0(int *fd, int rank, const ConnectOffer *offer)
     return OK;
 }
 
-Status heartbeat_tcp_open(int *fd, Comm *world, const char *other_host)
+/* Rank 0 chooses its address by those of all hosts. */
+static Status offer_make(int *listener, ConnectOffer *offer, Comm *world, bool one_host)
 {
-    ConnectOffer mine = { 0 }, *all = malloc((size_t)world->size * sizeof *all);
+    SocketAddress mine[ADDRESSES] = { 0 }, *all = malloc((size_t)world->size * sizeof mine);
     CHECK(all, "no memory for the addresses of %d ranks", world->size);
+    int count = socket_interfaces(mine, ADDRESSES);
+    for (int i = 0; i < count; i++) mine[i].port = 1;
+    comm_gather_bytes(world, "watchdog", all, mine, sizeof mine);
+    SocketAddress own = own_address(world, all, one_host);
+    free(all);
+    return world->rank == 0 ? listener_open(listener, offer, &own) : OK;
+}
+
+Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host)
+{
+    ConnectOffer offer = { 0 };
     for (int r = 0; r < world->size; r++) fd[r] = -1;
     int    listener = -1;
-    Status status   = OK;
-    SocketAddress own = own_address(world, other_host);
-    if (world->rank == 0) status = listener_open(&listener, &mine, &own);
-    status = agree(world, status);
+    Status status   = agree(world, offer_make(&listener, &offer, world, one_host));
     if (status == OK) {
-        comm_gather_bytes(world, "watchdog", all, &mine, sizeof mine);
-        status = agree(world, world->rank == 0 ? accept_ranks(fd, world->size, listener, &mine)
-                                               : connect_to_rank0(&fd[0], world->rank, &all[0]));
+        comm_broadcast_bytes(world, &offer, sizeof offer, 0);
+        status = agree(world, world->rank == 0 ? accept_ranks(fd, world->size, listener, &offer)
+                                               : connect_to_rank0(&fd[0], world->rank, &offer));
     }
     if (listener >= 0) close(listener);
-    free(all);
     return status;
 }
 

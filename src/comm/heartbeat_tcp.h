@@ -11,11 +11,10 @@ typedef enum { FRAME_PROGRESS = 1, FRAME_GOODBYE, FRAME_STOP } HeartbeatFrameKin
  * whose frozen process is killed by the processes on its host; -1: none. */
 typedef struct { int32_t kind, rank, members, victim; RankProgress progress; } HeartbeatFrame;
 
-/* Collective. fd[world->size]: rank 0 gets a connection to each other rank, the others get fd[0] to rank 0;
- * all other entries are -1. The caller owns the descriptors. other_host: the name of one that is not rank
- * 0's; NULL: all ranks are on one. IO_FAILED on all ranks where one cannot connect; rank 0 waits 30 s for
- * each. */
-Status heartbeat_tcp_open(int *fd, Comm *world, const char *other_host);
+/* Collective. fd[world->size]: rank 0 gets a connection to each other rank, the others get fd[0] to rank
+ * 0; all other entries are -1. The caller owns the descriptors. IO_FAILED on all ranks where one cannot
+ * connect; rank 0 waits 30 s for each. */
+Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host);
 /* Of a connection: what the system has not taken yet of frames that were begun, or that must arrive.
  * Zeroed at first; the memory is freed by heartbeat_tcp_leave. */
 typedef struct { char *bytes; size_t count, room; } UnsentBytes;

@@ -2,6 +2,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -85,6 +87,24 @@ int socket_resolve(SocketAddress *address, int room, const char *host, int port,
         address[count++].port = (uint16_t)port;
     }
     freeaddrinfo(all);
+    return count;
+}
+
+int socket_interfaces(SocketAddress *address, int room)
+{
+    struct ifaddrs *all = NULL;
+    int count = 0;
+    if (getifaddrs(&all) != 0) return 0;
+    for (struct ifaddrs *i = all; i && count < room; i = i->ifa_next) {
+        SystemAddress a;
+        memset(&a, 0, sizeof a);
+        if (!i->ifa_addr || !(i->ifa_flags & IFF_UP)) continue;
+        if (i->ifa_addr->sa_family == AF_INET) memcpy(&a, i->ifa_addr, sizeof a.v4);
+        if (i->ifa_addr->sa_family == AF_INET6) memcpy(&a, i->ifa_addr, sizeof a.v6);
+        if (a.any.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&a.v6.sin6_addr)) continue;
+        if (from_system(&address[count], &a) && !socket_is_loopback(&address[count])) count++;
+    }
+    freeifaddrs(all);
     return count;
 }
 

@@ -17,6 +17,9 @@ bool socket_is_loopback  (const SocketAddress *address);
 /* The addresses of a host's name or number, at most `room`; returns how many, 0: none, with the resolver's
  * reason in *why. May wait for a name server. */
 int  socket_resolve      (SocketAddress *address, int room, const char *host, int port, const char **why);
+/* The addresses of this host's interfaces that are up, at most `room`, without loopback ones and those of
+ * IPv6 that mean another host on each link; port 0. Returns how many. */
+int  socket_interfaces   (SocketAddress *address, int room);
 /* This host's address on the route to another, without a packet: port 0. False: there is no route. */
 bool socket_route        (SocketAddress *own, const SocketAddress *to);
 bool socket_own          (SocketAddress *own, int fd);                /* this end of a connection */

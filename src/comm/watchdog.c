@@ -539,9 +539,9 @@ static Status exchange_identities(Watchdog **w, Comm *world)
     CHECK(all, "no memory for the watchdog of %d ranks", world->size);
     identity_fill(&mine, world, *w);
     comm_gather_bytes(world, "watchdog", all, &mine, sizeof mine);
-    char other_host[sizeof all->host] = "";
+    bool one_host = true;
     for (int r = 0; r < world->size; r++) {
-        if (strcmp(all[r].host, all[0].host) != 0) memcpy(other_host, all[r].host, sizeof other_host);
+        one_host &= strcmp(all[r].host, all[0].host) == 0;
         if (strcmp(all[r].host, mine.host) != 0 || !is_running(&all[r])) all[r].started = 0;
     }
     if (*w)
@@ -549,7 +549,7 @@ static Status exchange_identities(Watchdog **w, Comm *world)
     else
         *w = all[0].watchdog;
     free(all);
-    return (*w)->threads ? OK : heartbeat_tcp_open((*w)->fd, world, *other_host ? other_host : NULL);
+    return (*w)->threads ? OK : heartbeat_tcp_open((*w)->fd, world, one_host);
 }
 
 /* The leader makes the watchdog: every process under MPI, rank 0 among threads. A failure is agreed on,

@@ -18,6 +18,7 @@ LAYOUTS = [
     (3, run.MODEL, "--zero-stage 3 --global-batch-size 9"),
     (4, run.MODEL + run.LLAMA, "--tp 2 --pp 2 --zero-stage 1"),
     (4, run.MODEL + run.LLAMA, "--cp 2 --zero-stage 2"),
+    (16, run.MODEL, "--tp 2 --pp 2 --zero-stage 1 --global-batch-size 16"),
 ]
 
 
@@ -51,7 +52,11 @@ def other_commands(folder):
 
 def ended(children, seconds=120):
     """rank -> (exit code, standard error)"""
-    return {rank: (child.communicate(timeout=seconds)[1], child.returncode)[::-1] for rank, child in children.items()}
+    try:
+        return {rank: (child.communicate(timeout=seconds)[1], child.returncode)[::-1] for rank, child in children.items()}
+    finally:
+        for child in children.values():
+            child.kill()
 
 
 def start(count, words, environment, **more):
@@ -163,6 +168,14 @@ def begin(data, out, count, *words):
     return child
 
 
+def said(child):
+    """What it wrote until its end, which is not waited for for ever."""
+    try:
+        return child.communicate(timeout=60)[1]
+    finally:
+        child.kill()                                         # the ranks get SIGTERM then
+
+
 def lost(data, folder, number, victim, watchdog="2"):
     out = os.path.join(folder, f"lost-{number.name}-{victim}-{watchdog}")
     child = begin(data, out, 4, "--tp", 2, "--watchdog-seconds", watchdog)
@@ -172,7 +185,7 @@ def lost(data, folder, number, victim, watchdog="2"):
         sys.exit(f"found ranks {sorted(pids)}, not 0 to 3")
     os.kill(pids[victim], number)
     begun = time.monotonic()
-    err = child.communicate(timeout=60)[1]
+    err = said(child)
     took = time.monotonic() - begun
     verdicts = [line for line in err.splitlines() if line.startswith("jotun:") and line.endswith("the job is stopped")]
     named = verdicts and all(line.startswith(f"jotun: rank {victim} on host ") for line in verdicts)
@@ -189,7 +202,7 @@ def interrupted(data, folder):
         out = os.path.join(folder, number.name)
         child = begin(data, out, 2)
         child.send_signal(number)
-        err = child.communicate(timeout=60)[1]
+        err = said(child)
         if child.returncode != 128 + number or "failed" in err or err.count("stops after this step") != 1 or not os.path.exists(os.path.join(out, "latest")):
             sys.exit(f"{number.name}: exit code {child.returncode}\n{err}")
     print("signals: passed on once, saved")

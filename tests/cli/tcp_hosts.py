@@ -116,6 +116,26 @@ def without_secret(data):
             sys.exit(f"without a secret: rank {rank}: exit code {code}\n{err}")
 
 
+def under_mpi(data, folder):
+    """Open MPI's ranks on three of the hosts: the watchdog's connections take the route to another host, not the first interface."""
+    if "Open MPI" not in run.launchers():
+        return print("Open MPI with its plug-in is not here")
+    agent, hosts = os.path.join(folder, "agent"), [ADDRESSES["IPv4"].format(host + 1) for host in range(3)]
+    with open(agent, "w") as out:                            # what mpirun calls in the place of ssh
+        out.write('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\ncase $1 in\n')
+        out.write("".join(f"{address}) n={host} ;;\n" for host, address in enumerate(hosts)))
+        out.write(f'esac\nshift\nexec ip netns exec {NAME}-$n unshare --uts sh -c "hostname machine$n && $*"\n')
+    os.chmod(agent, 0o755)
+    words = ["--allow-run-as-root", "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include",
+             "eth0", "--host", ",".join(f"{address}:2" for address in hosts), "-n", "6", run.JOTUN]
+    command = inside(0, "unshare", "--uts", "sh", "-c", 'hostname machine0 && exec "$@"', "sh", "mpirun.openmpi", *words)
+    train_words = ["train", "--data-path", data, *run.MODEL, "--global-batch-size", "9", "--tp", "2", "--threads", "1", "--train-iters", "3"]
+    done = subprocess.run(command + train_words, capture_output=True, text=True, timeout=200, env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0"))
+    if done.returncode != 0 or "step 3/3" not in done.stderr:
+        sys.exit(f"Open MPI on three hosts: exit code {done.returncode}\n{done.stderr}")
+    print("Open MPI's ranks on three hosts: their watchdogs are connected")
+
+
 def main():
     try:
         open_hosts()
@@ -128,6 +148,7 @@ def main():
             data = run.corpus(folder)
             same_losses(data, folder)
             without_secret(data)
+            under_mpi(data, folder)
             for kind, host in ("IPv4", 2), ("IPv6", 3), ("IPv4", 0):
                 cut(data, folder, kind, host, 2)
     finally:

@@ -57,9 +57,11 @@ static Status order_body(Transport *t, void *context)
     Group *g = t->group_open(t, all, 2), *other = t->group_open(t, all, 2);
     (void)context;
     if (t->rank == 0) {
-        unsigned char *large = bytes_of(0, 1, 5, 0, LARGE), *small = bytes_of(0, 1, 6, 0, 100), *last = bytes_of(0, 1, 5, 1, LARGE);
-        int request[] = { t->send(t, g, large, LARGE, 1, 5), t->send(t, g, small, 100, 1, 6), t->send(t, other, small, 100, 1, 5), t->send(t, g, last, LARGE, 1, 5) };
-        for (int i = 0; i < 4; i++) wait_for(t, request[i]);
+        unsigned char *large = bytes_of(0, 1, 5, 0, LARGE), *small = bytes_of(0, 1, 6, 0, 100), *last = bytes_of(0, 1, 5, 1, LARGE), *others = bytes_of(0, 1, 6, 2, 100);
+        int request[] = { t->send(t, g, large, LARGE, 1, 5), t->send(t, other, others, 100, 1, 6), t->send(t, g, small, 100, 1, 6), t->send(t, other, small, 100, 1, 5),
+                          t->send(t, g, last, LARGE, 1, 5) };
+        for (int i = 0; i < 5; i++) wait_for(t, request[i]);
+        free(others);
         free(large);
         free(small);
         free(last);
@@ -69,6 +71,8 @@ static Status order_body(Transport *t, void *context)
         expect_bytes(small, 0, 1, 6, 0, 100);
         wait_for(t, t->recv(t, g, small, 100, 0, 6));                      /* another tag */
         expect_bytes(small, 0, 1, 6, 0, 100);
+        wait_for(t, t->recv(t, other, small, 100, 0, 6));
+        expect_bytes(small, 0, 1, 6, 2, 100);
         CHECK(tcp->kept_bytes == LARGE, "%zu bytes are kept", tcp->kept_bytes);
         wait_for(t, t->recv(t, g, large, LARGE, 0, 5));
         expect_bytes(large, 0, 1, 5, 0, LARGE);

@@ -24,6 +24,7 @@ from optimizers import OPTIMIZERS
 from options import OPTIONS
 from reports import REPORTS
 from rules import RULES
+from transport import TRANSPORT
 
 # name; file; what stands there (exactly once); what the bug makes of it; the test that must fail
 BUGS = [
@@ -535,7 +536,7 @@ BUGS = [
      "return k->block.family == PARAMS_DENSE && k->block.index == 0;", "return k->block.family == PARAMS_DENSE && k->block.index < 0;", "train.replay_test"),
     ("bytes of evaluations counted by each chunk", "src/train/step.c",
      "[target[i]] / config->chunks;", "[target[i]];", "cli.run_ends"),
-] + CHECKPOINTS + CONVERSIONS + GPU_KERNELS + OPTIMIZERS + OPTIONS + REPORTS + RULES
+] + CHECKPOINTS + CONVERSIONS + GPU_KERNELS + OPTIMIZERS + OPTIONS + REPORTS + RULES + TRANSPORT
 
 # Planted in ./check: one of each kind of parallelism and of what keeps it right.
 QUICK = [

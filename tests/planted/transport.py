@@ -1,0 +1,22 @@
+"""Planted bugs in the transport over TCP and in jotun run. The columns are those of bugs.py."""
+TRANSPORT = [
+    ("a sum of SHA-256 with one rotation less", "src/base/hmac.c", "rotated(e, 25)", "rotated(e, 24)", "base.hmac_test"),
+    ("any proof of a secret taken", "src/comm/tcp/hello.c", "return hmac_equal(proof, guest->hello.proof) ? WELCOME : OTHER_SECRET;", "return WELCOME;", "comm.tcp_hostile"),
+    ("a proof that does not depend on the challenge", "src/comm/tcp/hello.c", "challenge, sizeof *challenge, hello,", "challenge, 0, hello,", "comm.tcp_hostile"),
+    ("a rank that replaces one that is there", "src/comm/tcp/rendezvous.c", "if (tcp->start->end[hello->rank].fd >= 0) return RANK_TWICE;", "", "comm.tcp_hostile"),
+    ("a job of another size joined", "src/comm/tcp/guest.c", "if (hello->size != tcp->size) return OTHER_SIZE;", "", "comm.tcp_hostile"),
+    ("a rank let in after the start", "src/comm/tcp/rendezvous.c", "if (!tcp->start) return TOO_LATE;", "if (!tcp->start) return WELCOME;", "comm.tcp_hostile"),
+    ("a secret in a file that others can read", "src/comm/tcp/secret.c", "if (file.st_mode & 077)", "if (file.st_mode & 020)", "cli.tcp"),
+    ("ranks of several hosts without a secret", "src/comm/tcp/rendezvous.c", "if (!*start->secret && !socket_is_loopback(&host))", "if (!*start->secret && host.port == 0)", "cli.tcp"),
+    ("a message taken for one with another tag", "src/comm/tcp/link.c", "m->frame.group != frame->group || m->frame.tag != frame->tag); m = m->next)",
+     "m->frame.group != frame->group); m = m->next)", "comm.tcp_test"),
+    ("a message taken for one of another group", "src/comm/tcp/link.c", "k->frame.group != frame->group || k->frame.tag != frame->tag)", "k->frame.tag != frame->tag)", "comm.tcp_test"),
+    ("large messages kept without need", "src/comm/tcp/link.c", "keep |= in->frame.bytes <= KEPT_SMALL && tcp->kept_bytes < KEPT_ALL;", "keep |= tcp->kept_bytes < KEPT_ALL;", "comm.tcp_test"),
+    ("a gather by steps that puts blocks in others' places", "src/comm/tcp/collective.c", "blocks_of(s.in,  c, me + distance, count);", "blocks_of(s.in,  c, me + distance - (step == 2), count);", "comm.tcp_test"),
+    ("a ring that passes on the block before", "src/comm/tcp/collective.c", "blocks_of(s.out, c, me - step + n, 1);", "blocks_of(s.out, c, me - step + n + (step == 2), 1);", "comm.tcp_test"),
+    ("ranks of rank 0's host known by its loopback address", "src/comm/tcp/rendezvous.c", "        mend_loopback(tcp);\n", "        if (tcp->size < 0) mend_loopback(tcp);\n", "cli.tcp_hosts"),
+    ("an exit code of jotun run that is always 1", "src/cli/cmd_run.c", "killed ? 128 + WTERMSIG(state) : WEXITSTATUS(state);", "1;", "cli.tcp"),
+    ("a signal that is not passed on", "src/cli/cmd_run.c", "        signal_all(run, run->asked);\n", "", "cli.tcp"),
+    ("a lone rank of several that trains alone", "src/cli/setup/launch.c", "if (!getenv(started[i].wants[w])) missing = started[i].wants[w];", "if (*count == 'x') missing = started[i].wants[w];", "cli.tcp"),
+    ("a launcher's port taken for the ranks'", "src/comm/launcher.c", "step = l->join != JOIN_MASTER;", "step = 0;", "comm.tcp_hostile"),
+]
