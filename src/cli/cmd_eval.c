@@ -19,6 +19,7 @@
 #include "eval/windows.h"
 #include "logs/log_record.h"
 #include "text/tokenizer.h"
+#include "train/step.h"
 
 /* ids: [count], owned by the task; bytes: the length of the text that the predicted ids encode, 0 where it is
  * unknown because the ids come from a token file */
@@ -133,7 +134,7 @@ static Status explain_loss(Trainer *t, const char *path)
     if (broken > 0)
         return fail(BAD_FILE, "%s gives a loss that is not finite: %.0f of its weights%s are NaN or "
                     "infinite; load an earlier checkpoint", path, broken,
-                    comm_size(t->world) > 1 ? " on one rank" : "");
+                    comm_size(t->comms.world) > 1 ? " on one rank" : "");
     return fail(BAD_FILE, "%s gives a loss that is not finite, though all its weights are finite numbers: "
                 "activations exceed the range of %s%s", path, train_config_type(t->config),
                 strcmp(train_config_type(t->config), "fp32") ? "; evaluate it without that type" : "");

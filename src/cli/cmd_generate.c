@@ -48,12 +48,12 @@ static Status logits_begin(Trainer *t, Rank *rank, LogitsFile *file)
     Status status = OK;
     if (!shape.path) return OK;
     if (t->mesh.rank == 0) status = logits_file_create(file, &shape);
-    TRY(agree(t->world, status));
+    TRY(agree(t->comms.world, status));
     if (t->mesh.at.tp == 0 && t->mesh.at.cp == 0) {
         status = logits_file_open(file, &shape);
         rank->logits = file;
     }
-    return agree(t->world, status);
+    return agree(t->comms.world, status);
 }
 
 static Status logits_end(Trainer *t, Rank *rank, LogitsFile *file, Status status)
@@ -61,8 +61,8 @@ static Status logits_end(Trainer *t, Rank *rank, LogitsFile *file, Status status
     Status closed = rank->logits ? logits_file_close(file) : OK;
     rank->logits = NULL;
     if (!rank->task->o->save_logits) return status;
-    if (status == OK) status = agree(t->world, closed);
-    if (status == OK) status = agree(t->world, t->mesh.rank == 0 ? logits_file_name(file) : OK);
+    if (status == OK) status = agree(t->comms.world, closed);
+    if (status == OK) status = agree(t->comms.world, t->mesh.rank == 0 ? logits_file_name(file) : OK);
     if (status != OK) logits_file_remove(file);
     return status;
 }
@@ -80,13 +80,13 @@ static Status print(void *context, Trainer *t, Engine *engine)
     if (t->mesh.rank == 0)
         status = continuations_open(&out, &task->tokenizer, &task->prompts, o->return_sequences, lines,
                                     stdout);
-    status = agree(t->world, status);
+    status = agree(t->comms.world, status);
     if (status == OK) status = logits_begin(t, rank, &logits);
     if (status == OK) {
         RequestSource source = continuations_source(&out);
         engine_run(engine, t->mesh.rank == 0 ? &source : NULL);               /* <-> all axes */
         if (t->mesh.rank == 0 && lines) continuations_tell(&out);
-        status = agree(t->world, out.status);
+        status = agree(t->comms.world, out.status);
     }
     status = logits_end(t, rank, &logits, status);
     continuations_close(&out);

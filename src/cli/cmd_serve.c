@@ -100,7 +100,7 @@ static Status barrier(Serving *s, StartBarrier at, Comm *world)
 static Status memory_taken(void *context, Trainer *t)
 {
     const Task *task = context;
-    return barrier(task->serving, BARRIER_MEMORY, t->world);
+    return barrier(task->serving, BARRIER_MEMORY, t->comms.world);
 }
 
 static Status serve(void *context, Trainer *t, Engine *engine)
@@ -110,7 +110,7 @@ static Status serve(void *context, Trainer *t, Engine *engine)
     bool first = t->mesh.rank == 0;
     RequestSource source = { .context = NULL };
     if (first) source = service_source(s->service[task->number]);
-    TRY(agree(t->world, first ? barrier(s, BARRIER_WEIGHTS, t->world) : OK));
+    TRY(agree(t->comms.world, first ? barrier(s, BARRIER_WEIGHTS, t->comms.world) : OK));
     engine_run(engine, first ? &source : NULL);                                        /* <-> all axes */
     return OK;
 }
@@ -266,7 +266,7 @@ static void serving_close(Serving *s)
 
 Status cmd_serve(int argc, char **argv)
 {
-    TRY(http_server_built());                            /* before a model is looked for that cannot be served */
+    TRY(http_server_built());  /* before a model is looked for that cannot be served */
     Serving *s = calloc(1, sizeof *s);                           /* metrics are large for a stack */
     if (!s) return fail(NO_MEMORY, "no memory for a server");
     s->models = 1;

@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "plan/largest.h"
+#include "train/measure.h"
 
 /* What a dry run of one rank counted. Arenas are copied for their tables of named allocations, which remain
  * after arena_close. */
@@ -45,9 +46,9 @@ static Status rank_measure(RankMemory *m, StageLargest *largest, const TrainConf
             .bytes = queue_bytes(&t.queue) };
         memcpy(m->arena, t.arena, sizeof m->arena);
         for (int i = 0; i < ARENAS; i++) m->total += sizes.bytes[i];
-        m->slots = t.executor.slots;
-        m->slot  = *fullest_slot(&t.executor);
-        m->wgrad_saved = (size_t)m->slots * stage_executor_wgrad_bytes(&t.executor);
+        m->slots = t.train.executor.slots;
+        m->slot  = *fullest_slot(&t.train.executor);
+        m->wgrad_saved = (size_t)m->slots * stage_executor_wgrad_bytes(&t.train.executor);
         if (largest) largest->count = largest_ranks(largest->rank, &t);
         status = trainer_computable(&t);
     }

@@ -12,11 +12,11 @@ static void relink(Best *best, const Trainer *t)
 {
     char path[1024];
     CheckpointState state;
-    CheckpointFolder folder = { t->step, FOLDER_WHOLE };
+    CheckpointFolder folder = { t->run.step, FOLDER_WHOLE };
     if (checkpoint_dir_path(path, t->config->save, folder) != OK || !file_exists(path)) return;
     if (checkpoint_state(path, &state) != OK) return;
     if (state.valid_loss <= 0 || state.valid_loss >= best->loss) return;
-    if (checkpoint_dir_link(t->config->save, "best", t->step) == OK) best->loss = state.valid_loss;
+    if (checkpoint_dir_link(t->config->save, "best", t->run.step) == OK) best->loss = state.valid_loss;
 }
 
 Best best_open(const Trainer *t)
@@ -28,7 +28,7 @@ Best best_open(const Trainer *t)
     if (!best.keeps || path_join(path, config->save, "best") != OK) return best;
     /* A damaged one is as good as none. */
     bool known = checkpoint_dir_is_step(path) && checkpoint_state(path, &state) == OK;
-    if (known && state.step <= t->step && state.valid_loss > 0) best.loss = state.valid_loss;
+    if (known && state.step <= t->run.step && state.valid_loss > 0) best.loss = state.valid_loss;
     relink(&best, t);
     return best;
 }
@@ -40,11 +40,13 @@ Status best_publish(Best *best, const Trainer *t)
     bool due = best->due;
     best->due = false;
     if (!due || !best->keeps) return OK;
-    TRY(checkpoint_dir_link(t->config->save, "best", t->step));
-    best->loss = t->valid_loss;
+    TRY(checkpoint_dir_link(t->config->save, "best", t->run.step));
+    best->loss = t->run.valid_loss;
     /* the one that was the best before is kept for its age alone from here on */
-    if (t->config->keep_last > 0) checkpoint_dir_prune(t->config->save, t->step, (int)t->config->keep_last);
-    log_line("step %lld has the lowest validation loss, %.4f: %s/best is its checkpoint", (long long)t->step,
+    if (t->config->keep_last > 0) checkpoint_dir_prune(t->config->save, t->run.step,
+                                                       (int)t->config->keep_last);
+    log_line("step %lld has the lowest validation loss, %.4f: %s/best is its checkpoint",
+             (long long)t->run.step,
              best->loss, t->config->save);
     return OK;
 }

@@ -1,5 +1,7 @@
 /* Counts weights that are NaN or infinite, for the message about a loss that is. */
+#include "train/step.h"
 #include "train/trainer.h"
+#include "train/trainer_comms.h"
 
 double trainer_broken_weights(Trainer *t)
 {

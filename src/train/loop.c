@@ -2,6 +2,10 @@
  * an all-gather of flags after every step, by which all learn of signals and errors on any of them. Every
  * decision between steps depends only on values that are the same on all ranks, so that no rank leaves
  * the loop alone. */
+#include "train/measure.h"
+#include "train/step.h"
+#include "train/trainer_checkpoint.h"
+#include "train/trainer_optimizer.h"
 #include "train/loop.h"
 #include <math.h>
 #include <stdio.h>
@@ -26,7 +30,7 @@ static Status data_compare(Trainer *t, const char *path)
     if (foreign_weights_folder(path)) return OK;
     TRY(checkpoint_facts(&facts, path));
     const char *was = facts.state.data_fingerprint;
-    Status status = was ? datasets_compare(&t->datasets, was) : OK;
+    Status status = was ? datasets_compare(&t->input.datasets, was) : OK;
     checkpoint_facts_free(&facts);
     return status;
 }
@@ -37,11 +41,11 @@ static void log_loaded(const Trainer *t, const char *path, unsigned loaded, unsi
     const char *states = loaded & CHECKPOINT_STATES ? "" : lacks & CHECKPOINT_STATES ?
         "; it has no optimizer states, so that they begin at 0" : "; the optimizer states begin at 0";
     if (loaded & CHECKPOINT_POSITION)
-        log_line("resumes after step %lld of %s%s", (long long)t->step, path, states);
+        log_line("resumes after step %lld of %s%s", (long long)t->run.step, path, states);
     else
         log_line("starts at step 0 with the weights of %s%s", path, lacks & CHECKPOINT_POSITION ?
                  ", which holds no position of a run" : "");
-    if (t->errors_left)
+    if (t->run.errors_left)
         log_line("--optimizer %s: the checkpoint has the errors of another number of workers (data-parallel "
                  "ranks), which begin at 0; all other states continue", t->config->optimizer->name);
 }
@@ -58,17 +62,17 @@ static Status load(Trainer *t, char path[1024], bool *resumed)
     bool found = false, prints = t->mesh.rank == 0;
     trainer_init(t);
     if (!config->load) return OK;
-    TRY(agree(t->world, trainer_find(config->load, path, &found, &state)));
-    TRY(agree_on(t->world, state.step, "the step found in --load (-1: none)"));
+    TRY(agree(t->comms.world, trainer_find(config->load, path, &found, &state)));
+    TRY(agree_on(t->comms.world, state.step, "the step found in --load (-1: none)"));
     if (!found && prints)
         log_line("--load %s has no checkpoint: training starts from new weights", config->load);
     if (!found) path[0] = 0;
     if (!found) return OK;
     TRY(trainer_load(t, path));
-    unsigned loaded = trainer_loads(t, t->lacked);
+    unsigned loaded = trainer_loads(t, t->run.lacked);
     *resumed = loaded & CHECKPOINT_POSITION;
-    TRY(agree(t->world, prints && *resumed ? data_compare(t, path) : OK));
-    if (prints) log_loaded(t, path, loaded, t->lacked);
+    TRY(agree(t->comms.world, prints && *resumed ? data_compare(t, path) : OK));
+    if (prints) log_loaded(t, path, loaded, t->run.lacked);
     return OK;
 }
 
@@ -83,9 +87,9 @@ static Status claim(Trainer *t, const char *loaded, bool resumed, int *lock)
     char dir[1024];
     bool same = *loaded && (resumed || (checkpoint_dir_split(loaded, dir, &folder) && folder.step == 0));
     const char *fingerprints;            /* kept by datasets: of the data at the start of the run */
-    Status status = mine ? datasets_fingerprints(&t->datasets, &fingerprints) : OK;
+    Status status = mine ? datasets_fingerprints(&t->input.datasets, &fingerprints) : OK;
     if (mine && status == OK) status = checkpoint_lock("--save", t->config->save, same ? loaded : NULL, lock);
-    return agree(t->world, status);
+    return agree(t->comms.world, status);
 }
 
 /* ---- between two steps ---- */
@@ -98,9 +102,10 @@ static Status save_failed(const Trainer *t, Status status)
     if (status != IO_FAILED && status != BAD_FILE) return status;
     failure_keep(&why, status);
     if (checkpoint_find_silent(t->config->save, path, &found) != OK || !found)
-        return fail(status, "%s; step %lld is not saved, nor is any before it", why.text, (long long)t->step);
+        return fail(status, "%s; step %lld is not saved, nor is any before it", why.text,
+                    (long long)t->run.step);
     return fail(status, "%s; step %lld is not saved, and %s stays valid: --load %s resumes from it", why.text,
-                (long long)t->step, path, t->config->save);
+                (long long)t->run.step, path, t->config->save);
 }
 
 /* first: the step that the run started after. in_row: steps up to the present one that were skipped. saved:
@@ -111,7 +116,7 @@ typedef struct {
     const char *holds;
     Best best;
     int64_t spikes, rewinds;          /* spikes in a row; rewinds since the last checkpoint */
-    bool back;                        /* the run has gone back: t->step was reached before */
+    bool back;                        /* the run has gone back: t->run.step was reached before */
 } Saving;
 
 /* A run that went back to an earlier step leaves the later checkpoints to nobody: they get other names before
@@ -120,7 +125,7 @@ static Status abandon_later(Trainer *t, const Saving *saving)
 {
     bool first = saving->saves == 0 && t->mesh.rank == 0;
     Status status = first ? checkpoint_dir_abandon(t->config->save, saving->first) : OK;
-    return agree(t->world, status);
+    return agree(t->comms.world, status);
 }
 
 /* After a skipped step the weights may be broken, so that earlier checkpoints are kept. */
@@ -128,19 +133,19 @@ static Status save(Trainer *t, Saving *saving)
 {
     const TrainConfig *config = t->config;
     TRY(abandon_later(t, saving));                             /* same on every rank */
-    watchdog_work(t->world, "saving");
+    watchdog_work(t->comms.world, "saving");
     Status status = trainer_save(t, config->save, saving->in_row ? 0 : config->keep_last);
-    watchdog_work(t->world, NULL);
+    watchdog_work(t->comms.world, NULL);
     if (status != OK) return save_failed(t, status);           /* same on every rank */
     if (t->mesh.rank == 0) {
         log_progress_end();
-        log_line("step %lld is saved in %s%s", (long long)t->step, config->save, !saving->in_row ? "" :
+        log_line("step %lld is saved in %s%s", (long long)t->run.step, config->save, !saving->in_row ? "" :
                  "; it was skipped, so that its weights may be broken: no earlier checkpoint is removed");
     }
-    TRY(agree(t->world, best_publish(&saving->best, t)));      /* same on every rank */
+    TRY(agree(t->comms.world, best_publish(&saving->best, t)));      /* same on every rank */
     saving->saves++;
     saving->rewinds = 0;
-    if (!saving->in_row) saving->saved = t->step, saving->holds = config->save, t->has_saved = true;
+    if (!saving->in_row) saving->saved = t->run.step, saving->holds = config->save, t->run.has_saved = true;
     return OK;
 }
 
@@ -158,15 +163,15 @@ static Status diverged(const Trainer *t, const Saving *saving)
                  (long long)saving->saved, saving->holds);
     return fail(BAD_OPTION, "%d steps in a row, %lld to %lld, had a loss or gradient norm that is not "
                 "finite; %s; try a lower --lr, a longer --lr-warmup-iters, or --clip-grad 1", SKIPS_MAX,
-                (long long)t->step - SKIPS_MAX + 1, (long long)t->step, from);
+                (long long)t->run.step - SKIPS_MAX + 1, (long long)t->run.step, from);
 }
 
 static Status spiked_on(const Trainer *t, const Saving *saving)
 {
     return fail(BAD_OPTION, "%lld spikes in a row up to step %lld, whose loss is above what --spike-factor "
                 "or --spike-deviations allows: it has risen for good; try a lower --lr, or another limit%s%s",
-                (long long)saving->spikes, (long long)t->step, saving->holds ? "; --load resumes from " : "",
-                saving->holds ? saving->holds : "");
+                (long long)saving->spikes, (long long)t->run.step,
+                saving->holds ? "; --load resumes from " : "", saving->holds ? saving->holds : "");
 }
 
 /* The checkpoint that a run goes back to: the newest that it saved, or the one that it started from, which
@@ -185,8 +190,8 @@ static Status rewind_run(Trainer *t, Report *report, Saving *saving)
 {
     char path[1024];
     bool found = false;
-    int64_t step = t->step, samples = t->samples;
-    if (saving->holds) TRY(agree(t->world, rewind_find(saving->holds, path, &found)));
+    int64_t step = t->run.step, samples = t->run.samples;
+    if (saving->holds) TRY(agree(t->comms.world, rewind_find(saving->holds, path, &found)));
     if (!found && t->mesh.rank == 0)
         log_line("step %lld: there is no checkpoint to go back to, so that the step is skipped alone; "
                  "--save DIR and --save-interval N make them", (long long)step);
@@ -194,23 +199,23 @@ static Status rewind_run(Trainer *t, Report *report, Saving *saving)
     if (++saving->rewinds > REWINDS_MAX)
         return fail(BAD_OPTION, "%d rewinds from loss spikes to step %lld without a checkpoint after it; try "
                     "a lower --lr, or --spike-action skip", REWINDS_MAX, (long long)saving->saved);
-    watchdog_work(t->world, "loading");
+    watchdog_work(t->comms.world, "loading");
     Status status = trainer_load(t, path);                                /* same on every rank */
-    watchdog_work(t->world, NULL);
+    watchdog_work(t->comms.world, NULL);
     TRY(status);                                                          /* same on every rank */
-    trainer_set_position(t, t->step, samples);
+    trainer_set_position(t, t->run.step, samples);
     report_rewind(report, t, step);
     saving->back = true;
     return OK;
 }
 
 /* For all ranks, the message of the lowest rank whose data could not be read. The weights are those after
- * t->step, which is saved before the run ends. */
+ * t->run.step, which is saved before the run ends. */
 static Status unreadable_data(Trainer *t, Saving *saving)
 {
-    bool lost = t->config->save && t->step > saving->saved && !saving->in_row;
+    bool lost = t->config->save && t->run.step > saving->saved && !saving->in_row;
     if (lost && save(t, saving) != OK && t->mesh.rank == 0) log_line("%s", fail_text());
-    return agree(t->world, t->failed == OK ? OK : fail(t->failed, "%s", t->failure));
+    return agree(t->comms.world, t->input.failed == OK ? OK : fail(t->input.failed, "%s", t->input.failure));
 }
 
 /* Whether the run may continue after a step: not after unreadable data on any rank, and not after
@@ -218,7 +223,7 @@ static Status unreadable_data(Trainer *t, Saving *saving)
  * (train/step.c), so that it does not count; nor does an overflow, after which the loss scale is smaller. */
 static Status check_step(Trainer *t, Report *report, StepReport done, RunFlags flags, Saving *saving)
 {
-    if (flags.failed) t->step--, t->samples -= done.samples;
+    if (flags.failed) t->run.step--, t->run.samples -= done.samples;
     if (flags.failed) return unreadable_data(t, saving);
     saving->spikes = done.spike ? saving->spikes + 1 : 0;
     if (saving->spikes >= SKIPS_MAX) return spiked_on(t, saving);
@@ -238,9 +243,10 @@ static bool evaluates_after(const TrainConfig *config, int64_t step)
 static uint64_t follows_step(const Trainer *t, const Saving *saving)
 {
     const TrainConfig *config = t->config;
-    bool valid = config->skip_train || evaluates_after(config, t->step);
-    bool test  = config->skip_train || t->step == t->steps;
-    bool samples = !config->skip_train && at_interval(t->step, config->sampler.interval) && !saving->in_row;
+    bool valid = config->skip_train || evaluates_after(config, t->run.step);
+    bool test  = config->skip_train || t->run.step == t->run.steps;
+    bool samples = !config->skip_train && at_interval(t->run.step, config->sampler.interval) &&
+        !saving->in_row;
     uint64_t due = (uint64_t)samples << DUE_SAMPLES;
     for (int set = SPLIT_VALID; set < DATA_SETS; set++) {
         bool follows = set == SPLIT_TEST ? test : valid;
@@ -258,19 +264,20 @@ static Status evaluate_set(Trainer *t, Report *report, Saving *saving, int set)
     bool given_up = t->signal != 0;      /* trainer_join_flags also sees one that came after the last batch */
     bool counts = set == SPLIT_VALID || set == SPLITS;              /* of several sets the first one */
     bool best = counts && !given_up && best_beaten(&saving->best, loss);
-    RunFlags mine = { .failed = t->failed != OK, .best = best };
+    RunFlags mine = { .failed = t->input.failed != OK, .best = best };
     RunFlags flags = trainer_join_flags(t, mine);                                /* <-> all axes */
     if (flags.failed) return unreadable_data(t, saving);
     if (given_up) return OK;
     if (counts) {
-        t->valid_loss = loss;
-        bool lower = isfinite(loss) && (loss < t->evaluations.lowest || t->evaluations.lowest == 0);
-        t->evaluations = lower ? (EvaluationLosses){ loss, 0 }
-                               : (EvaluationLosses){ t->evaluations.lowest, t->evaluations.since + 1 };
+        t->run.valid_loss = loss;
+        bool lower = isfinite(loss) && (loss < t->run.evaluations.lowest || t->run.evaluations.lowest == 0);
+        t->run.evaluations = lower ? (EvaluationLosses){ loss, 0 }
+                               : (EvaluationLosses){ t->run.evaluations.lowest,
+                                                    t->run.evaluations.since + 1 };
     }
     saving->best.due = saving->best.due || (flags.best && saving->in_row == 0);
-    t->due &= ~(UINT64_C(1) << set);
-    report_evaluation(report, t, set, loss, t->bits_per_byte);
+    t->run.due &= ~(UINT64_C(1) << set);
+    report_evaluation(report, t, set, loss, t->valid.bits_per_byte);
     return OK;
 }
 
@@ -279,10 +286,10 @@ static Status evaluate(Trainer *t, Report *report, Saving *saving)
 {
     for (int i = 0; i < DATA_SETS && !t->signal; i++) {
         int set = (SPLIT_TEST + 1 + i) % DATA_SETS;
-        if (t->due >> set & 1) TRY(evaluate_set(t, report, saving, set));        /* same on every rank */
+        if (t->run.due >> set & 1) TRY(evaluate_set(t, report, saving, set));        /* same on every rank */
     }
-    if (t->signal && t->due & ~(UINT64_C(1) << DUE_SAMPLES) && t->mesh.rank == 0)
-        log_line("step %lld: the evaluation is stopped by a signal", (long long)t->step);
+    if (t->signal && t->run.due & ~(UINT64_C(1) << DUE_SAMPLES) && t->mesh.rank == 0)
+        log_line("step %lld: the evaluation is stopped by a signal", (long long)t->run.step);
     return OK;
 }
 
@@ -292,8 +299,8 @@ static Status evaluate(Trainer *t, Report *report, Saving *saving)
 static Status interrupted(const Trainer *t, const Saving *saving, bool loaded)
 {
     const TrainConfig *config = t->config;
-    long long   step  = t->step;
-    bool trained = t->step > saving->first;
+    long long   step  = t->run.step;
+    bool trained = t->run.step > saving->first;
     const char *holds = trained || saving->saves > 0 ? config->save : loaded ? config->load : NULL;
     status_signal(t->signal);
     if (holds)
@@ -308,15 +315,15 @@ static Status interrupted(const Trainer *t, const Saving *saving, bool loaded)
 /* Whether the run has waited for a lower validation loss as long as it may. */
 static bool waited(const Trainer *t)
 {
-    return t->config->patience > 0 && t->evaluations.since >= t->config->patience;
+    return t->config->patience > 0 && t->run.evaluations.since >= t->config->patience;
 }
 
 static void report_waited(const Trainer *t, const char *then)
 {
     if (t->mesh.rank == 0)
         log_line("step %lld: %lld evaluations in a row without a validation loss below %.4f, which is what "
-                 "--early-stopping-patience %lld allows: %s", (long long)t->step,
-                 (long long)t->evaluations.since, t->evaluations.lowest,
+                 "--early-stopping-patience %lld allows: %s", (long long)t->run.step,
+                 (long long)t->run.evaluations.since, t->run.evaluations.lowest,
                  (long long)t->config->patience, then);
 }
 
@@ -325,8 +332,8 @@ static Status do_step(Trainer *t, Report *report, Profile *profile, Saving *savi
 {
     seam_point("step");
     profile_begin(profile, t);                                                   /* <-> world */
-    t->valid_loss = 0;
-    t->due = 0;
+    t->run.valid_loss = 0;
+    t->run.due = 0;
     StepReport done = trainer_step(t);                                           /* <-> all axes */
     profile_end(profile, t);
     RunFlags flags = trainer_step_flags(t);                                      /* <-> all axes */
@@ -341,13 +348,14 @@ static bool leave_out(Trainer *t)
 {
     const TrainConfig *config = t->config;
     bool out = false;
-    for (int i = 0; i < config->left_outs; i++) out |= config->left_out[i] == t->step + 1;
+    for (int i = 0; i < config->left_outs; i++) out |= config->left_out[i] == t->run.step + 1;
     if (!out) return false;
     trainer_leave_out(t);
-    t->valid_loss = 0;
-    t->due = 0;
+    t->run.valid_loss = 0;
+    t->run.due = 0;
     if (t->mesh.rank == 0)
-        log_line("step %lld is left out, with its %lld samples", (long long)t->step, (long long)t->batch);
+        log_line("step %lld is left out, with its %lld samples", (long long)t->run.step,
+                 (long long)t->run.batch);
     return true;
 }
 
@@ -355,13 +363,13 @@ static bool leave_out(Trainer *t)
 static void make_samples(Trainer *t, Report *report)
 {
     const Sampler *sampler = &t->config->sampler;
-    if (!(t->due >> DUE_SAMPLES & 1) || t->signal) return;
-    report->sampled_step = t->step;
+    if (!(t->run.due >> DUE_SAMPLES & 1) || t->signal) return;
+    report->sampled_step = t->run.step;
     trainer_parameters(t, true);                                                 /* <-> shard */
     sampler->make(sampler, t, report_sample, report);                            /* <-> all axes */
     trainer_parameters(t, false);                                                /* <-> shard */
     t->work |= WORK_SAMPLES;
-    t->due &= ~(UINT64_C(1) << DUE_SAMPLES);
+    t->run.due &= ~(UINT64_C(1) << DUE_SAMPLES);
     report_pause(report, t, "samples");
 }
 
@@ -376,15 +384,15 @@ static Status save_step(Trainer *t, Report *report, Saving *saving)
  * signal came to: its evaluation may make it the best one. */
 static Status make_up(Trainer *t, Report *report, Saving *saving)
 {
-    t->due &= follows_step(t, saving);                 /* options may say otherwise than those before */
-    uint64_t due = t->due;
+    t->run.due &= follows_step(t, saving);                 /* options may say otherwise than those before */
+    uint64_t due = t->run.due;
     if (due == 0 || t->signal) return OK;
     if (t->mesh.rank == 0)
-        log_line("step %lld: what a signal stopped after this step is done now", (long long)t->step);
+        log_line("step %lld: what a signal stopped after this step is done now", (long long)t->run.step);
     TRY(evaluate(t, report, saving));                                            /* same on every rank */
     make_samples(t, report);                                                     /* <-> all axes */
     report_commit(report);
-    return t->config->save && t->due != due ? save_step(t, report, saving) : OK;
+    return t->config->save && t->run.due != due ? save_step(t, report, saving) : OK;
 }
 
 /* A signal is looked for once per step, in the message that also carries errors, so that all ranks stop
@@ -392,37 +400,37 @@ static Status make_up(Trainer *t, Report *report, Saving *saving)
 static Status steps(Trainer *t, Report *report, Profile *profile, bool loaded)
 {
     const TrainConfig *config = t->config;
-    Saving saving = { .first = t->step, .saved = t->step, .holds = loaded ? config->load : NULL,
+    Saving saving = { .first = t->run.step, .saved = t->run.step, .holds = loaded ? config->load : NULL,
                       .best = best_open(t) };
     trainer_join_flags(t, (RunFlags){ 0 });                                      /* <-> all axes */
-    if (config->skip_train) t->due = follows_step(t, &saving);
+    if (config->skip_train) t->run.due = follows_step(t, &saving);
     if (config->skip_train) return evaluate(t, report, &saving);                 /* same on every rank */
     TRY(make_up(t, report, &saving));                                            /* same on every rank */
     bool stop = t->signal != 0;
-    if (t->step < t->steps && waited(t) && !stop) {
+    if (t->run.step < t->run.steps && waited(t) && !stop) {
         report_waited(t, "the run has ended; a larger number continues it");
         return OK;
     }
-    while (t->step < t->steps && !stop) {
+    while (t->run.step < t->run.steps && !stop) {
         bool over = saving.back = false;
         if (!leave_out(t))
             TRY(do_step(t, report, profile, &saving, &over));         /* <-> all axes; same on every rank */
         if (over && t->mesh.rank == 0)
             log_line("step %lld: --exit-duration-in-mins %g are over: the run saves and ends",
-                     (long long)t->step, config->exit_minutes);
+                     (long long)t->run.step, config->exit_minutes);
         stop = t->signal || over;
         if (saving.back) continue;      /* what follows a step has followed this one, with these weights */
-        t->due = follows_step(t, &saving);
+        t->run.due = follows_step(t, &saving);
         TRY(evaluate(t, report, &saving));                                       /* same on every rank */
         make_samples(t, report);                                                 /* <-> all axes */
         report_commit(report);
-        stop = t->signal || over || at_interval(t->step, config->exit_interval) || waited(t);
+        stop = t->signal || over || at_interval(t->run.step, config->exit_interval) || waited(t);
         if (waited(t)) report_waited(t, "the run saves and ends");
-        bool last = stop || t->step == t->steps;
-        bool due = saving.best.due || (at_interval(t->step, config->save_interval) && saving.in_row == 0);
+        bool last = stop || t->run.step == t->run.steps;
+        bool due = saving.best.due || (at_interval(t->run.step, config->save_interval) && saving.in_row == 0);
         if (config->save && (due || last)) TRY(save_step(t, report, &saving));   /* same on every rank */
     }
-    if (!t->signal || (t->step >= t->steps && !t->due)) return OK;
+    if (!t->signal || (t->run.step >= t->run.steps && !t->run.due)) return OK;
     return interrupted(t, &saving, loaded);
 }
 
@@ -456,18 +464,18 @@ static Status run(Trainer *t)
     char loaded[1024];
     int lock = -1;
     bool resumed;
-    watchdog_work(t->world, "loading");
+    watchdog_work(t->comms.world, "loading");
     Status status = load(t, loaded, &resumed);
-    watchdog_work(t->world, "looking at --save");
+    watchdog_work(t->comms.world, "looking at --save");
     if (status == OK) status = claim(t, loaded, resumed, &lock);
-    watchdog_work(t->world, NULL);
+    watchdog_work(t->comms.world, NULL);
     if (status == OK && t->mesh.rank == 0) report_start(t);
-    if (status == OK) status = agree(t->world, profile_open(&profile, t));
-    if (status == OK) status = agree(t->world, report_open(&report, t, resumed ? loaded : NULL));
+    if (status == OK) status = agree(t->comms.world, profile_open(&profile, t));
+    if (status == OK) status = agree(t->comms.world, report_open(&report, t, resumed ? loaded : NULL));
     if (status == OK) {
-        int64_t first = t->step;
+        int64_t first = t->run.step;
         status = steps(t, &report, &profile, resumed);
-        if (status == OK && t->step > first) compare_with_dry_run(t);
+        if (status == OK && t->run.step > first) compare_with_dry_run(t);
         if (status == OK) report_untrained(&report, t);
         status = report_close(&report, t, status);  /* rank 0 may fail alone: no collective follows */
     }
@@ -482,7 +490,7 @@ Status loop_run(const TrainConfig *config, Transport *transport, const volatile 
     int64_t started = seam.clock();
     Status status = trainer_start(&t, config, transport);
     t.stop = stop;
-    t.started = started;
+    t.run.started = started;
     if (status == OK) status = run(&t);
     trainer_close(&t);
     return status;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 #include "train/history/rank_numbers.h"
+#include "train/measure.h"
+#include "train/step.h"
 #include "train/trainer.h"
 
 enum { COMMS = TRAINER_COMMS + 1 };
@@ -13,7 +15,7 @@ typedef struct { OpCount op[OP_COUNT]; Sent sent[COMMS][SENT_VERBS]; } Counts;
 /* Communicator i of the rank, NULL where it has no such one. */
 static Comm *comm_at(const Trainer *t, int i)
 {
-    return i < t->comms ? t->comm[i] : i == TRAINER_COMMS ? t->world : NULL;
+    return i < t->comms.count ? t->comms.all[i] : i == TRAINER_COMMS ? t->comms.world : NULL;
 }
 
 static Counts counts_read(const Trainer *t)
@@ -129,20 +131,20 @@ static void sizes_read(Trainer *t, ArenaSizes *sizes)
 {
     Arena *activations = &t->arena[ARENA_ACTIVATIONS];
     size_t train, valid;
-    *sizes = (ArenaSizes){ .slot = stage_executor_slot_bytes(&t->executor) };
+    *sizes = (ArenaSizes){ .slot = stage_executor_slot_bytes(&t->train.executor) };
     if (trainer_evaluates_apart(t)) {
         Arena count;
         arena_dry(&count, "slots");
-        sizes->valid_slot = stage_executor_slot_bytes(&t->valid_executor);
-        train = slots_push(&count, &t->executor, sizes->slot);
-        valid = slots_push(&count, &t->valid_executor, sizes->valid_slot);
+        sizes->valid_slot = stage_executor_slot_bytes(&t->valid.executor);
+        train = slots_push(&count, &t->train.executor, sizes->slot);
+        valid = slots_push(&count, &t->valid.executor, sizes->valid_slot);
         arena_close(&count);
         sizes->shared = train > valid ? train : valid;
         size_t before = arena_mark(activations);
         arena_push(activations, "slots", sizes->shared);
         sizes->slots = arena_mark(activations) - before;
     } else {
-        sizes->slots = slots_push(activations, &t->executor, sizes->slot);
+        sizes->slots = slots_push(activations, &t->train.executor, sizes->slot);
     }
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
@@ -177,8 +179,12 @@ static void samples_make(Trainer *t)
     sampler->make(sampler, t, NULL, NULL);
 }
 
-static void steps_count(Trainer *t)     { count_schedule(t, t->train_schedule, t->micros, step_run); }
-static void estimates_count(Trainer *t) { count_schedule(t, t->train_schedule, t->micros, trainer_estimate); }
+static void training_count(Trainer *t, void (*run)(Trainer *t))
+{
+    count_schedule(t, t->train.schedule, t->train.micros, run);
+}
+static void steps_count(Trainer *t)     { training_count(t, step_run); }
+static void estimates_count(Trainer *t) { training_count(t, trainer_estimate); }
 
 /* A step's work and messages are the mean ones, with the share of an estimate; where gradients stay on
  * their ranks after some updates of the run, they are those of such a step, and one before it is counted as
@@ -206,7 +212,7 @@ static void count_work(Trainer *t, void *context)
     t->work = work;
     if (config->training && (work & WORK_STEP)) count_training(t);
     if ((work & WORK_EVALUATION) && (config->eval_iters > 0 || !config->training))
-        count_schedule(t, &t->valid_schedule, t->valid_micros, evaluate_run);
+        count_schedule(t, &t->valid.schedule, t->valid.micros, evaluate_run);
     if ((work & WORK_SAMPLES) && config->training && config->sampler.interval > 0)
         count_share(t, 0, samples_make);
 }
@@ -267,8 +273,9 @@ Status trainer_measure_done(ArenaSizes *sizes, const Trainer *t)
     Arena count;
     TRY(trainer_measure_work(sizes, t->config, t->mesh.rank, t->mesh.world, count_work, &done));
     arena_dry(&count, "slots");
-    if (trainer_evaluates_apart(t)) arena_push(&count, "slots", t->shared_slots.size);
-    else if (t->executor.slots > 0) slots_push(&count, &t->executor, t->executor.slot->activations.size);
+    if (trainer_evaluates_apart(t)) arena_push(&count, "slots", t->valid.shared_slots.size);
+    else if (t->train.executor.slots > 0) slots_push(&count, &t->train.executor,
+                                                     t->train.executor.slot->activations.size);
     sizes->bytes[ARENA_ACTIVATIONS] += arena_mark(&count) - sizes->slots;
     arena_close(&count);
     return OK;

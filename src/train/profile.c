@@ -23,15 +23,15 @@ Status profile_open(Profile *p, const Trainer *t)
     const TrainConfig *config = t->config;
     *p = (Profile){ .file = -1 };
     if (!config->profile) return OK;
-    int64_t first = config->profile_start ? config->profile_start : t->step + FIRST;
+    int64_t first = config->profile_start ? config->profile_start : t->run.step + FIRST;
     int64_t last  = config->profile_end ? config->profile_end : first + STEPS - 1;
     if (last < first)
         return fail(BAD_OPTION, "--profile-step-end %lld is before --profile-step-start %lld",
                     (long long)last, (long long)first);
-    if (first <= t->step || last > t->steps)
+    if (first <= t->run.step || last > t->run.steps)
         return fail(BAD_OPTION, "--profile: this run has the steps %lld to %lld, and %lld to %lld were to be "
                     "profiled; give --profile-step-start and --profile-step-end within them",
-                    (long long)t->step + 1, (long long)t->steps, (long long)first, (long long)last);
+                    (long long)t->run.step + 1, (long long)t->run.steps, (long long)first, (long long)last);
     TRY(trace_open(&p->trace, EVENTS));
     p->first = first, p->last = last;
     if (t->mesh.rank != 0) return OK;
@@ -43,11 +43,11 @@ Status profile_open(Profile *p, const Trainer *t)
 
 void profile_begin(Profile *p, Trainer *t)
 {
-    int64_t step = t->step + 1;
+    int64_t step = t->run.step + 1;
     if (p->first == 0 || step < p->first || step > p->last) return;
     /* Hosts have clocks of their own, whose zero is this moment. */
     if (step == p->first) {
-        comm_barrier(t->world);                                                  /* <-> world */
+        comm_barrier(t->comms.world);                                                  /* <-> world */
         p->clock = seam.clock();
     }
     p->trace.step = (int)step;
@@ -59,7 +59,7 @@ void profile_end(Profile *p, const Trainer *t)
 {
     char name[32];
     if (!thread_context()->trace) return;
-    snprintf(name, sizeof name, "step %lld", (long long)t->step);
+    snprintf(name, sizeof name, "step %lld", (long long)t->run.step);
     trace_add(&p->trace, TRACE_STEP, NULL, name, p->begun, 0, 0);
     thread_context()->trace = NULL;
 }
@@ -229,7 +229,7 @@ static void profile_file(Profile *p, Trainer *t)
     /* only now: a run that is interrupted before leaves an older file as it was (a pipe has no length) */
     if (first && ftruncate(p->file, 0) != 0 && errno != EINVAL) write_failed(t);
     if (first) fprintf(w.out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
-    comm_collect(t->world, data, bytes, rank_write, &w);                          /* <-> world */
+    comm_collect(t->comms.world, data, bytes, rank_write, &w);                          /* <-> world */
     free(data);
     if (!first) return;
     /* JSON has no comma after the last element. */
@@ -244,10 +244,10 @@ static void profile_file(Profile *p, Trainer *t)
 
 bool profile_write(Profile *p, Trainer *t)
 {
-    if (p->first == 0 || t->step != p->last) return false;
-    watchdog_work(t->world, "writing the profile");
+    if (p->first == 0 || t->run.step != p->last) return false;
+    watchdog_work(t->comms.world, "writing the profile");
     profile_file(p, t);                                                           /* <-> world */
-    watchdog_work(t->world, NULL);
+    watchdog_work(t->comms.world, NULL);
     trace_close(&p->trace);
     p->first = 0;
     return true;
@@ -258,7 +258,7 @@ void profile_close(Profile *p, const Trainer *t)
     thread_context()->trace = NULL;
     if (p->first > 0 && t->mesh.rank == 0)
         log_line("--profile %s: the run ended after step %lld, before the steps %lld to %lld were done: "
-                 "nothing is written", t->config->profile, (long long)t->step, (long long)p->first,
+                 "nothing is written", t->config->profile, (long long)t->run.step, (long long)p->first,
                  (long long)p->last);
     if (p->file >= 0) close(p->file);
     trace_close(&p->trace);

@@ -1,4 +1,5 @@
 /* The replay of a step that was not finite. */
+#include "train/step.h"
 #include "train/replay.h"
 #include <math.h>
 #include <stdio.h>
@@ -37,14 +38,14 @@ bool replay_step(Trainer *t)
     unit_text(where, t, f.unit);
     snprintf(found, sizeof found, "%s, %s: %s", where, f.op ? f.op : "", f.text);
     Status mine = least == t->mesh.rank ? fail(BAD_FILE, "%s", found) : OK;
-    Status named = agree(t->world, mine);                                        /* <-> world */
+    Status named = agree(t->comms.world, mine);                                        /* <-> world */
     if (t->mesh.rank != 0) return named != OK;
     log_progress_end();
     if (named != OK)
-        log_line("step %lld, again: the first result that is not finite: %s", (long long)t->step,
+        log_line("step %lld, again: the first result that is not finite: %s", (long long)t->run.step,
                  fail_text());
     else
         log_line("step %lld, again: the result of every operation is finite; a fault of memory or of a "
-                 "processor may have been the cause", (long long)t->step);
+                 "processor may have been the cause", (long long)t->run.step);
     return named != OK;
 }

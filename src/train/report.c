@@ -1,4 +1,5 @@
 /* The progress line of a training run, and the records of its logs. */
+#include "train/step.h"
 #include "train/report.h"
 #include <math.h>
 #include <stdio.h>
@@ -30,12 +31,12 @@ Status report_open(Report *report, const Trainer *t, const char *resumed)
 {
     const TrainConfig *config = t->config;
     bool prints = t->mesh.rank == 0;
-    *report = (Report){ .config = config, .prints = prints, .first_step = t->step,
-                        .first_sample = t->samples, .consumed = t->samples,
+    *report = (Report){ .config = config, .prints = prints, .first_step = t->run.step,
+                        .first_sample = t->run.samples, .consumed = t->run.samples,
                         .ranks = t->mesh.world };
-    if (prints && t->step < t->steps) report->peak = peak_of_run(t);
+    if (prints && t->run.step < t->run.steps) report->peak = peak_of_run(t);
     report->started_at = report->step_at = seam.clock();
-    Status status = prints ? logs_open(&report->logs, &config->logs, t->step) : OK;
+    Status status = prints ? logs_open(&report->logs, &config->logs, t->run.step) : OK;
     if (prints && status == OK) run_journal_open(&report->journal, t, report->peak, resumed);
     return status;
 }
@@ -89,14 +90,14 @@ static LogRecord record_step(Report *report, const Trainer *t, double seconds, S
 {
     const ModelConfig *model = &report->config->model;
     double speed = (double)(r.samples * model->sequence) / seconds;
-    LogRecord record = log_record(t->step, t->samples, NULL);
+    LogRecord record = log_record(t->run.step, t->run.samples, NULL);
     log_put(&record, FACT_loss, r.loss);
     log_put(&record, FACT_lr, r.lr);
     if (report->config->lr.decoupled) log_put(&record, FACT_decoupled_lr, r.decoupled_lr);
     log_put(&record, FACT_grad_norm, r.norm);
     if (r.zeros >= 0) log_put(&record, FACT_zeros, r.zeros);
     if (report->config->params_norm) log_put(&record, FACT_params_norm, r.params_norm);
-    log_put(&record, FACT_tokens, (double)trainer_tokens(t, t->samples));
+    log_put(&record, FACT_tokens, (double)trainer_tokens(t, t->run.samples));
     log_put(&record, FACT_seconds, seconds);
     log_put(&record, FACT_data_seconds, r.waited);
     log_put(&record, FACT_speed, speed);
@@ -114,7 +115,7 @@ static LogRecord record_step(Report *report, const Trainer *t, double seconds, S
         log_put(&record, FACT_z_loss, r.moe.z);
     }
     for (int64_t k = 0; k < model->mtp; k++) log_put(&record, (LogFact)(FACT_mtp_1 + k), r.mtp[k]);
-    log_put(&record, FACT_samples, (double)t->samples);
+    log_put(&record, FACT_samples, (double)t->run.samples);
     log_put(&record, FACT_batch, (double)r.samples);
     log_put(&record, FACT_any_scale, r.loss_scale > 0 ? r.loss_scale : 1);
     log_put(&record, FACT_world, report->ranks);
@@ -132,8 +133,8 @@ static void progress_step(Report *report, const Trainer *t, StepReport r)
     char   mtp[24 + 12 * MTP_MOST] = "";
     double speed   = (double)(report->samples * config->model.sequence) / report->seconds;
     double seconds = (double)(report->step_at - report->started_at) * 1e-9;
-    double left_of_run = (double)(trainer_samples_at_end(t) - t->samples);
-    double sample_seconds = seconds / (double)(t->samples - report->first_sample);
+    double left_of_run = (double)(trainer_samples_at_end(t) - t->run.samples);
+    double sample_seconds = seconds / (double)(t->run.samples - report->first_sample);
     double loss = report->averaged ? report->losses / (double)report->averaged : r.loss;
     if (report->peak > 0)
         snprintf(share, sizeof share, "  MFU %.1f %% (causal %.1f %%)", 100 * mfu(report, speed, false),
@@ -146,9 +147,9 @@ static void progress_step(Report *report, const Trainer *t, StepReport r)
     for (int64_t k = 0; k < config->model.mtp; k++)
         snprintf(mtp + strlen(mtp), sizeof mtp - strlen(mtp), "%s%.4f", k == 0 ? "  mtp " : " ", r.mtp[k]);
     log_progress("step %lld/%lld  %s left  loss %.4f%s  %.0f tokens/s  lr %.2e  grad %.3f%s%s  %lld samples  "
-                 "data %.1f ms  %.1f GFLOP/s%s  %s", (long long)t->step, (long long)t->steps,
+                 "data %.1f ms  %.1f GFLOP/s%s  %s", (long long)t->run.step, (long long)t->run.steps,
                  log_time(left, sample_seconds * left_of_run), unsigned_nan(loss), mtp, speed, r.lr,
-                 unsigned_nan(r.norm), scale, experts, (long long)t->samples, 1e3 * r.waited,
+                 unsigned_nan(r.norm), scale, experts, (long long)t->run.samples, 1e3 * r.waited,
                  1e-9 * speed * model_flops(&config->model, false), share,
                  log_bytes(memory, process_memory()));
 }
@@ -168,7 +169,7 @@ static void step_in_full(const Report *report, const Trainer *t, LogRecord recor
     const TrainConfig *config = report->config;
     double tokens = (double)(report->samples * config->model.sequence);
     double flops  = tokens / report->seconds * model_flops(&config->model, true) / report->ranks;
-    log_put(&record, FACT_steps, (double)t->steps);
+    log_put(&record, FACT_steps, (double)t->run.steps);
     log_put(&record, FACT_iteration_ms, 1e3 * (report->seconds / (double)report->steps));
     if (config->log_throughput) log_put(&record, FACT_rank_tflops, 1e-12 * flops);
     for (int k = 0; report->averaged && k < config->model.mtp; k++)
@@ -205,17 +206,17 @@ static EpochPlace epoch_of(BatchSchedule batch, int64_t samples, int64_t step)
 /* A blend has one epoch. */
 static EpochPlace epoch_place(const Trainer *t)
 {
-    const Loader *loader = &t->loader[SPLIT_TRAIN];
-    int64_t samples = loader->blend ? 0 : loader->samples, step = t->step > 0 ? t->step : 1;
-    return samples > 0 ? epoch_of(trainer_batches(t), samples, step) : (EpochPlace){ 1, 0, t->steps };
+    const Loader *loader = &t->input.loader[SPLIT_TRAIN];
+    int64_t samples = loader->blend ? 0 : loader->samples, step = t->run.step > 0 ? t->run.step : 1;
+    return samples > 0 ? epoch_of(trainer_batches(t), samples, step) : (EpochPlace){ 1, 0, t->run.steps };
 }
 
 /* What all lines have. loss: in nats */
 static LogRecord epoch_record(const Trainer *t, EpochPlace epoch, double loss)
 {
-    double at = (double)((t->step > 0 ? t->step : 1) - epoch.first), size = (double)epoch.steps;
+    double at = (double)((t->run.step > 0 ? t->run.step : 1) - epoch.first), size = (double)epoch.steps;
     double done = (double)(epoch.number - 1) + at / size, bits = loss / M_LN2;
-    LogRecord record = log_record(t->step, t->samples, NULL);
+    LogRecord record = log_record(t->run.step, t->run.samples, NULL);
     log_put(&record, FACT_epoch, (double)epoch.number);
     log_put(&record, FACT_epoch_step, at);
     log_put(&record, FACT_epoch_steps, size);
@@ -239,7 +240,7 @@ static void epoch_line(const Report *report, const Trainer *t, EpochSums *sums, 
     log_put(&record, FACT_update_speed, steps / seconds);
     log_put(&record, FACT_step_tokens, sums->tokens / each);
     log_put(&record, FACT_step_samples, (double)sums->samples / each);
-    log_put(&record, FACT_lr, lr_at(&config->lr, t->updated_samples));
+    log_put(&record, FACT_lr, lr_at(&config->lr, t->run.updated_samples));
     log_put(&record, FACT_grad_norm, sums->norms / steps);
     if (config->clip > 0) log_put(&record, FACT_clipped_percent, 100 * (double)sums->clipped / steps);
     if (t->step_state.loss.scale > 0) log_put(&record, FACT_loss_scale, t->step_state.loss.scale);
@@ -257,7 +258,7 @@ static void epoch_step(Report *report, const Trainer *t, StepReport r)
     EpochPlace epoch = epoch_place(t);
     if (!r.skipped && t->step_state.updates % report->config->log_interval == 0)
         epoch_line(report, t, &report->line, false);
-    if (t->step - epoch.first == epoch.steps || t->step == t->steps)
+    if (t->run.step - epoch.first == epoch.steps || t->run.step == t->run.steps)
         epoch_line(report, t, &report->epoch, true);
 }
 
@@ -286,11 +287,11 @@ static void epoch_overflow(double scale)
 
 void report_step(Report *report, Trainer *t, StepReport r)
 {
-    int64_t step = t->step;
+    int64_t step = t->run.step;
     double seconds = lap_seconds(&report->step_at);
-    bool   progress = step % report->config->log_interval == 0 || step == t->steps ||
+    bool   progress = step % report->config->log_interval == 0 || step == t->run.steps ||
                       step == report->first_step + 1;
-    LogRecord ranks = log_record(t->step, t->samples, NULL);
+    LogRecord ranks = log_record(t->run.step, t->run.samples, NULL);
     RankNumbers mine = { r.own_loss, seconds, r.waited,
                          report->config->logs.history ? process_memory() : 0 };
     rank_numbers_put(&ranks, t, mine);                                           /* <-> tp, dp+cp, pp */
@@ -328,7 +329,7 @@ void report_step(Report *report, Trainer *t, StepReport r)
     }
     LogRecord record = record_step(report, t, seconds, r, progress, &ranks);
     run_journal_step(&report->journal, t, r, seconds);
-    report->consumed = t->samples;
+    report->consumed = t->run.samples;
     if (epoch_lines(report)) {
         epoch_step(report, t, r);
         progress = step % report->config->log_interval == 0;
@@ -344,7 +345,7 @@ void report_step(Report *report, Trainer *t, StepReport r)
 /* The logs remove what they have of later steps, as at a resume. */
 void report_rewind(Report *report, const Trainer *t, int64_t from)
 {
-    int64_t to = t->step;
+    int64_t to = t->run.step;
     run_journal_rewind(&report->journal, t, from, lap_seconds(&report->step_at));
     report->losses   = report->seconds = 0;
     report->averaged = report->steps   = report->samples = report->not_finite = 0;
@@ -364,7 +365,7 @@ void report_rewind(Report *report, const Trainer *t, int64_t from)
 void report_untrained(const Report *report, const Trainer *t)
 {
     double scale = t->step_state.loss.scale, lower = scale < 65536 ? scale : 65536;
-    long long steps = t->step - report->first_step;
+    long long steps = t->run.step - report->first_step;
     const char *were = steps == 1 ? " was" : "s were";
     if (!report->prints || steps == 0 || report->skipped < steps) return;
     log_progress_end();
@@ -424,7 +425,7 @@ void report_sample(void *context, int64_t number, const char *prompt, const char
 
 void report_evaluation(Report *report, const Trainer *t, int set, double loss, double bits)
 {
-    int64_t step = t->step;
+    int64_t step = t->run.step;
     char per_byte[48] = "";
     char number[16], of[80] = "";
     const char *name = train_config_set_name(number, report->config, set);
@@ -445,7 +446,8 @@ void report_evaluation(Report *report, const Trainer *t, int set, double loss, d
     }
     if (epoch_lines(report)) {
         LogRecord line = epoch_record(t, epoch_place(t), loss);
-        if (t->evaluations.lowest > 0) log_put(&line, FACT_lowest_bits, t->evaluations.lowest / M_LN2);
+        if (t->run.evaluations.lowest > 0) log_put(&line, FACT_lowest_bits,
+                                                   t->run.evaluations.lowest / M_LN2);
         write_line(report->config->lines == LINES_EPOCHS_JSON ? LINE_epoch_end_json : LINE_epoch_evaluation,
                    &line, record.split);
         return;

@@ -6,6 +6,7 @@
 #include "logs/logs.h"
 #include "train/history/rank_numbers.h"
 #include "train/journal/run_journal.h"
+#include "train/step.h"
 #include "train/trainer.h"
 
 /* Of fairseq's lines: sums over the steps that were not skipped, and the seconds of all. losses: of all

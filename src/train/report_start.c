@@ -10,7 +10,7 @@
 /* Samples of an epoch of the validation data; 0 where several data sets are blended. */
 static int64_t validation_samples(const Trainer *t)
 {
-    const Loader *loader = &t->loader[SPLIT_VALID];
+    const Loader *loader = &t->input.loader[SPLIT_VALID];
     if (!loader->blend) return loader->samples;
     return loader->blend->plain ? (loader->blend->order->plan.tokens - 1) / loader->config.sequence : 0;
 }
@@ -46,8 +46,8 @@ static double epochs_of_run(const Trainer *t, const char **of)
 static void log_later_checkpoints(const Trainer *t)
 {
     char steps[400];
-    if (!t->config->save || t->step >= t->steps) return;
-    if (checkpoint_dir_steps(steps, sizeof steps, t->config->save, t->step) != OK || !*steps) return;
+    if (!t->config->save || t->run.step >= t->run.steps) return;
+    if (checkpoint_dir_steps(steps, sizeof steps, t->config->save, t->run.step) != OK || !*steps) return;
     log_line("--save %s holds later checkpoints, of the steps %s: before the first save they are renamed to "
              "abandoned_step_N, which --load %s and --keep-last leave alone", t->config->save, steps,
              t->config->save);
@@ -71,16 +71,16 @@ static void log_decayed(const Trainer *t)
     const LrSchedule *lr = &t->config->lr;
     BatchSchedule batch = trainer_batches(t);
     int64_t unit = lr->by_steps ? (int64_t)lr->step : batch.step[batch.steps - 1].size;
-    int64_t end = lr->by_steps ? t->steps * unit : trainer_samples_at_end(t), last = end - unit;
+    int64_t end = lr->by_steps ? t->run.steps * unit : trainer_samples_at_end(t), last = end - unit;
     bool decays = lr->style != LR_CONSTANT && lr->count == LR_SAMPLES && lr->peak > 0;
-    if (t->step >= t->steps || !decays || last < lr->decay) return;
+    if (t->run.step >= t->run.steps || !decays || last < lr->decay) return;
     if (lr_at(lr, last) > 0 || lr_decoupled_at(lr, last) > 0) return;
     const char *name = lr->by_steps ? "step" : "sample";
     if (!lr->by_steps) unit = 1;
     log_line("the learning rate is 0 from %s %lld on, where its decay ends, and the run ends after "
              "%s %lld: the steps behind the decay change nothing; give a longer --lr-decay-iters or "
              "--lr-decay-samples, or a --min-lr%s", name,
-             (long long)(lr->decay / unit), name, (long long)(end / unit), t->step == 0 ? "" :
+             (long long)(lr->decay / unit), name, (long long)(end / unit), t->run.step == 0 ? "" :
              ", by --override-opt-param-scheduler in the place of --use-checkpoint-opt-param-scheduler");
 }
 
@@ -104,7 +104,7 @@ static void log_step(const Trainer *t)
 {
     const TrainConfig *config = t->config;
     BatchSchedule batch = trainer_batches(t);
-    int64_t first = batch_schedule_at(batch, t->samples), last = batch.step[batch.steps - 1].size;
+    int64_t first = batch_schedule_at(batch, t->run.samples), last = batch.step[batch.steps - 1].size;
     int dp = t->mesh.size.dp;
     char range[2][64] = { "", "" }, of[96] = "", cp[24] = "";
     MeshSize m = t->mesh.size;
@@ -151,13 +151,14 @@ static void log_run(const Trainer *t)
     char left[80] = "";
     const char *of;
     double epochs = epochs_of_run(t, &of);
-    if (t->step > t->steps) return;                  /* a longer run was saved: a line says that it ends */
-    if (t->step > 0 && t->step < t->steps)
+    if (t->run.step > t->run.steps) return;  /* a longer run was saved: a line says that it ends */
+    if (t->run.step > 0 && t->run.step < t->run.steps)
         snprintf(left, sizeof left, "; %lld step%s and %lld samples are left",
-                 (long long)(t->steps - t->step), t->steps - t->step == 1 ? "" : "s",
-                 (long long)(samples - t->samples));
-    log_line("the run has %lld step%s: %lld samples, %lld tokens, %.3g epochs of %s%s%s", (long long)t->steps,
-             t->steps == 1 ? "" : "s", (long long)samples, (long long)trainer_tokens(t, samples), epochs,
+                 (long long)(t->run.steps - t->run.step), t->run.steps - t->run.step == 1 ? "" : "s",
+                 (long long)(samples - t->run.samples));
+    log_line("the run has %lld step%s: %lld samples, %lld tokens, %.3g epochs of %s%s%s",
+             (long long)t->run.steps,
+             t->run.steps == 1 ? "" : "s", (long long)samples, (long long)trainer_tokens(t, samples), epochs,
              of ? of : "its training data", epochs > (of ? 1.05 : 1) ? ", so that samples repeat" : "", left);
 }
 
@@ -214,10 +215,10 @@ void report_start(const Trainer *t)
     log_repeated_samples(t);
     log_later_checkpoints(t);
     if (!t->config->save) log_line("--save was not given: the model will not be saved");
-    if (t->step >= t->steps && t->config->samples > 0)
+    if (t->run.step >= t->run.steps && t->config->samples > 0)
         log_line("--train-samples %lld: the checkpoint is after sample %lld, so no whole step is left to "
-                 "train; more samples continue", (long long)t->config->samples, (long long)t->samples);
-    else if (t->step >= t->steps)
+                 "train; more samples continue", (long long)t->config->samples, (long long)t->run.samples);
+    else if (t->run.step >= t->run.steps)
         log_line("--train-iters %lld: the checkpoint is after step %lld, so nothing is left to train; a "
-                 "larger --train-iters continues", (long long)t->steps, (long long)t->step);
+                 "larger --train-iters continues", (long long)t->run.steps, (long long)t->run.step);
 }

@@ -2,7 +2,12 @@
  * The host reads no value of a tensor before the end of the step, so a back end may run asynchronously until
  * then. */
 #include "tensor/step_end.h"
+#include "train/step.h"
 #include "train/trainer.h"
+#include "train/trainer_comms.h"
+#include "train/trainer_fp8.h"
+#include "train/trainer_moe.h"
+#include "train/trainer_optimizer.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,15 +15,15 @@
 #include "base/seam.h"
 
 /* Parts of this rank's sums (SumPlace). */
-static Tensor loss_sums(const Trainer *t) { return tensor_flat(t->own_sums_S, SUM_LOSS, 2); }
-static Tensor own_sum(const Trainer *t, int64_t place) { return tensor_flat(t->own_sums_S, place, 1); }
+static Tensor loss_sums(const Trainer *t) { return tensor_flat(t->sums.own_S, SUM_LOSS, 2); }
+static Tensor own_sum(const Trainer *t, int64_t place) { return tensor_flat(t->sums.own_S, place, 1); }
 
 /* [N, 2]; absent without multi-token prediction */
 static Tensor mtp_sums(const Trainer *t)
 {
     int64_t N = t->config->training ? t->config->model.mtp : 0;
     if (N == 0) return tensor_none();
-    return tensor_view(tensor_flat(t->own_sums_S, trainer_mtp_sums(t->config), 2 * N), N, 2);
+    return tensor_view(tensor_flat(t->sums.own_S, trainer_mtp_sums(t->config), 2 * N), N, 2);
 }
 
 static void add_squares (Trainer *t, Tensor out_1, Tensor x_N)
@@ -62,14 +67,14 @@ static void count_nonzeros(Trainer *t)
  * the same decisions: clipping, skipping, stopping. */
 static void total_over_ranks(Trainer *t, int64_t first, int64_t S)
 {
-    Tensor own = tensor_flat(t->own_sums_S, first, S), total = tensor_flat(t->sums_S, first, S);
+    Tensor own = tensor_flat(t->sums.own_S, first, S), total = tensor_flat(t->sums.total_S, first, S);
     sums_total(&t->queue, (SumsTotal){ .total_S = total, .sums_RS = tensor_view(own, 1, S) });
     trainer_world_sum(t, total);                                              /* <-> tp, dp+cp, pp */
 }
 
 static bool expired(const Trainer *t)
 {
-    double minutes = (double)(seam.clock() - t->started) / 60e9;
+    double minutes = (double)(seam.clock() - t->run.started) / 60e9;
     return t->config->exit_minutes > 0 && minutes > t->config->exit_minutes;
 }
 
@@ -85,10 +90,11 @@ static void join_sums(Trainer *t)
 {
     Tensor mtp = mtp_sums(t);
     bool signal = t->stop && __atomic_load_n(t->stop, __ATOMIC_RELAXED) != 0;
-    bool flagged = t->config->training && !comm_dry(t->world) && (t->failed != OK || signal || expired(t));
+    bool flagged = t->config->training && !comm_dry(t->comms.world) &&
+        (t->input.failed != OK || signal || expired(t));
     if (t->mesh.at.tp > 0) fill_zero(&t->queue, (FillZero){ .y = loss_sums(t) });
     if (t->mesh.at.tp > 0 && tensor_present(mtp)) fill_zero(&t->queue, (FillZero){ .y = mtp });
-    if (t->failed != OK) write_own(t, SUM_TOKENS, NAN);        /* no rank then updates anything */
+    if (t->input.failed != OK) write_own(t, SUM_TOKENS, NAN);        /* no rank then updates anything */
     if (flagged) write_own(t, trainer_flagged_sum(t->config), 1);
     total_over_ranks(t, 0, trainer_joined_sums(t->config));                   /* <-> tp, dp+cp, pp */
 }
@@ -109,25 +115,26 @@ static void join_square_weights(Trainer *t)
 /* The numbers of a step or an evaluation, in one wait for the device. */
 static void read_numbers(Trainer *t)
 {
-    if (t->numbers.data)
-        queue_read_begin(&t->queue, t->on_host.data, t->numbers.data, tensor_bytes(t->numbers));
-    comm_drain(t->world, &t->queue);
+    if (t->sums.all.data)
+        queue_read_begin(&t->queue, t->sums.on_host.data, t->sums.all.data, tensor_bytes(t->sums.all));
+    comm_drain(t->comms.world, &t->queue);
 }
 
 /* As read_numbers has found it. `part` is one of numbers. */
 static const double *on_host(const Trainer *t, Tensor part)
 {
-    return (const double *)t->on_host.data + ((const double *)part.data - (const double *)t->numbers.data);
+    const double *all = t->sums.all.data, *begin = part.data;
+    return (const double *)t->sums.on_host.data + (begin - all);
 }
 
 /* What the report has of the totals beyond loss and norm. */
 static void report_sums(Trainer *t, StepReport *r)
 {
     const TrainConfig *config = t->config;
-    const double *sum = on_host(t, t->sums_S), *own = on_host(t, loss_sums(t));
+    const double *sum = on_host(t, t->sums.total_S), *own = on_host(t, loss_sums(t));
     int64_t mtp = trainer_mtp_sums(config);
     for (int64_t k = 0; k < config->model.mtp; k++) r->mtp[k] = sum[mtp + 2 * k] / sum[mtp + 2 * k + 1];
-    t->flagged  = sum[trainer_flagged_sum(config)] > 0;
+    t->sums.flagged  = sum[trainer_flagged_sum(config)] > 0;
     r->own_loss = config->logs.history && own[1] > 0 ? own[0] / own[1] : NAN;
     r->zeros       = config->count_zeros ? (double)model_parameters(&config->model) - sum[STEP_SUMS] : -1;
     r->params_norm = config->params_norm ? sqrt(sum[trainer_joined_sums(config)]) : -1;
@@ -138,13 +145,13 @@ static void report_sums(Trainer *t, StepReport *r)
  * (train/loop.c). */
 static void fill_or_fail(Trainer *t, Queue *q, int set, Batch *batch, int64_t first)
 {
-    Status status = prefetch_take(t->prefetch[set], q, batch, first, t->taken++);
+    Status status = prefetch_take(t->input.prefetch[set], q, batch, first, t->input.taken++);
     if (status == OK) return;
-    t->failed = status;
-    int used = snprintf(t->failure, sizeof t->failure, "%s", fail_text());
-    long long step = (long long)t->step + 1;
-    if (status == BAD_FILE && set_split(set) == SPLIT_TRAIN && used < (int)sizeof t->failure)
-        snprintf(t->failure + used, sizeof t->failure - (size_t)used, "; step %lld reads it, and "
+    t->input.failed = status;
+    int used = snprintf(t->input.failure, sizeof t->input.failure, "%s", fail_text());
+    long long step = (long long)t->run.step + 1;
+    if (status == BAD_FILE && set_split(set) == SPLIT_TRAIN && used < (int)sizeof t->input.failure)
+        snprintf(t->input.failure + used, sizeof t->input.failure - (size_t)used, "; step %lld reads it, and "
                  "--iterations-to-skip %lld leaves that step out", step, step);
     if (q) fill_zero(q, (FillZero){ .y = batch->token_i });
     else   memset(batch->token_i.data, 0, tensor_bytes(batch->token_i));
@@ -161,8 +168,8 @@ static void fill_train(void *context, Batch *batch, int micro)
     Trainer *t = context;
     /* the prefetch has the same order */
     (void)micro;
-    if (comm_dry(t->world)) return;
-    fill_or_fail(t, &t->queue, SPLIT_TRAIN, batch, t->samples);
+    if (comm_dry(t->comms.world)) return;
+    fill_or_fail(t, &t->queue, SPLIT_TRAIN, batch, t->run.samples);
 }
 
 static void on_reduce(void *context, int chunk)
@@ -175,7 +182,7 @@ static void on_reduce(void *context, int chunk)
  * were P g: the mean of |P g|^2 over the workers, so that the norm is the root mean square of theirs. */
 static void add_own_squares(Trainer *t)
 {
-    const CompressedAllReduce *compressed = &t->optimizer.compressed;
+    const CompressedAllReduce *compressed = &t->update.optimizer.compressed;
     Arena *scratch = &t->arena[ARENA_SCRATCH];
     size_t mark = arena_mark(scratch);
     Tensor worker_1 = tensor_new(scratch, "squares of a worker", F64, 1);
@@ -183,7 +190,7 @@ static void add_own_squares(Trainer *t)
         const CompressedPieces *x = &compressed->of[i];
         fill_zero(&t->queue, (FillZero){ .y = worker_1 });
         for (int p = x->first; x->counts && p < x->end; p++)
-            if (t->optimizer.piece[p].saves) add_squares(t, worker_1, t->optimizer.piece[p].g);
+            if (t->update.optimizer.piece[p].saves) add_squares(t, worker_1, t->update.optimizer.piece[p].g);
         add_scaled(&t->queue, (AddScaled){ .y_1 = own_sum(t, SUM_SQUARES), .x_1 = worker_1,
                                            .factor = comm_size(x->workers) });
     }
@@ -212,13 +219,13 @@ static void on_step(void *context)
 {
     Trainer *t = context;
     on_gradients(t);                                                          /* <-> all axes */
-    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4,
-        .sums_3 = tensor_flat(t->sums_S, 0, STEP_SUMS), .clip = t->config->clip,
+    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->sums.report_4,
+        .sums_3 = tensor_flat(t->sums.total_S, 0, STEP_SUMS), .clip = t->config->clip,
         .scaling = t->config->scaling });
-    optimizer_tensors(&t->optimizer);                                         /* <-> stage tp etp */
+    optimizer_tensors(&t->update.optimizer);                                         /* <-> stage tp etp */
     for (int i = 0; i < t->buckets.count; i++) {
         Bucket *k = &t->buckets.bucket[i];
-        optimizer_elements(&t->optimizer, t->first_piece[i], t->first_piece[i + 1]);
+        optimizer_elements(&t->update.optimizer, t->update.first_piece[i], t->update.first_piece[i + 1]);
         buckets_gather_begin(&t->buckets, k);                                  /* <-> shard under ZeRO 1, 2 */
         if (!t->buckets.overlap) bucket_gathered(k);
         else if (i >= GATHERS) bucket_gathered(k - GATHERS);
@@ -234,36 +241,38 @@ static void on_estimate(void *context)
 {
     Trainer *t = context;
     on_gradients(t);                                                          /* <-> all axes */
-    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->report_4,
-        .sums_3 = tensor_flat(t->sums_S, 0, STEP_SUMS) });
-    for (int i = 0; i < t->optimizer.pieces; i++)
-        t->optimizer.piece[i].rule->estimate(&t->queue, &t->config->settings, &t->optimizer.piece[i],
-                                             tensor_flat(t->sums_S, SUM_TOKENS, 1));
+    clip_and_skip(&t->queue, (ClipAndSkip){ .report_4 = t->sums.report_4,
+        .sums_3 = tensor_flat(t->sums.total_S, 0, STEP_SUMS) });
+    for (int i = 0; i < t->update.optimizer.pieces; i++) {
+        const OptimizerPiece *piece = &t->update.optimizer.piece[i];
+        piece->rule->estimate(&t->queue, &t->config->settings, piece,
+                              tensor_flat(t->sums.total_S, SUM_TOKENS, 1));
+    }
 }
 
 static void run_schedule(Trainer *t, void (*at_end)(void *context))
 {
-    t->step_state.step = t->step;
-    t->step_state.lr   = lr_at(&t->config->lr, t->updated_samples);
-    t->step_state.decoupled_lr = lr_decoupled_at(&t->config->lr, t->updated_samples);
-    average_next(&t->step_state.average_share, t->average, t->step_state.lr);
-    t->step_state.weight_decay = weight_decay_at(&t->config->weight_decay, t->updated_samples);
-    t->batch = batch_schedule_at(trainer_batches(t), t->samples);
-    step_state_scale(&t->step_state, t->batch * t->config->model.sequence);
-    t->step_state.loss_limit = spike_limit(&t->config->spike, &t->losses);
+    t->step_state.step = t->run.step;
+    t->step_state.lr   = lr_at(&t->config->lr, t->run.updated_samples);
+    t->step_state.decoupled_lr = lr_decoupled_at(&t->config->lr, t->run.updated_samples);
+    average_next(&t->step_state.average_share, t->run.average, t->step_state.lr);
+    t->step_state.weight_decay = weight_decay_at(&t->config->weight_decay, t->run.updated_samples);
+    t->run.batch = batch_schedule_at(trainer_batches(t), t->run.samples);
+    step_state_scale(&t->step_state, t->run.batch * t->config->model.sequence);
+    t->step_state.loss_limit = spike_limit(&t->config->spike, &t->run.losses);
     queue_state_write(&t->queue);
-    t->taken     = 0;
-    thread_context()->step = t->step + 1;
-    t->executor.ctx.drop   = true;
-    t->executor.ctx.sums_2 = loss_sums(t);
-    t->executor.ctx.mtp_sums_N2 = mtp_sums(t);
+    t->input.taken     = 0;
+    thread_context()->step = t->run.step + 1;
+    t->train.executor.ctx.drop   = true;
+    t->train.executor.ctx.sums_2 = loss_sums(t);
+    t->train.executor.ctx.mtp_sums_N2 = mtp_sums(t);
     t->buckets.own_gradients = t->config->training && optimizer_compresses_now(t->config->optimizer,
         &t->config->settings, t->step_state.updates);
-    fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
+    fill_zero(&t->queue, (FillZero){ .y = t->sums.own_S });
     buckets_zero_grads(&t->buckets);
     trainer_fp8_begin(t);
     trainer_moe_begin(t);
-    pipeline_run(&t->pipeline, trainer_schedule(t), (PipelineCalls){ .context = t, .fill = fill_train,
+    pipeline_run(&t->train.pipeline, trainer_schedule(t), (PipelineCalls){ .context = t, .fill = fill_train,
         .reduce = on_reduce, .step = at_end });
     queue_state_read_begin(&t->queue);
     read_numbers(t);
@@ -272,9 +281,9 @@ static void run_schedule(Trainer *t, void (*at_end)(void *context))
 
 void trainer_estimate(Trainer *t)
 {
-    t->executor.ctx.drawn = true;
+    t->train.executor.ctx.drawn = true;
     run_schedule(t, on_estimate);                                             /* <-> all axes */
-    t->executor.ctx.drawn = false;
+    t->train.executor.ctx.drawn = false;
 }
 
 /* Before some updates of an optimizer that takes estimates; a dry run counts them apart (train/measure.c). An
@@ -284,11 +293,11 @@ static EstimateReport estimate(Trainer *t)
 {
     bool due = optimizer_estimates(t->config->optimizer) &&
                t->step_state.updates % t->config->settings.estimate_interval == 0 &&
-               t->estimated != t->step_state.updates + 1;
-    if (!due || comm_dry(t->world)) return (EstimateReport){ 0 };
+               t->run.estimated != t->step_state.updates + 1;
+    if (!due || comm_dry(t->comms.world)) return (EstimateReport){ 0 };
     trainer_estimate(t);                                                      /* <-> all axes */
-    const double *r = on_host(t, t->report_4);
-    if (r[3] == 0) t->estimated = t->step_state.updates + 1;
+    const double *r = on_host(t, t->sums.report_4);
+    if (r[3] == 0) t->run.estimated = t->step_state.updates + 1;
     bool unread = r[1] != r[1];                                     /* the run stops after this step */
     return (EstimateReport){ .left_out = r[3] != 0 && !unread, .spike = r[3] == SKIP_SPIKE, .loss = r[0],
                              .norm = r[2] };
@@ -296,7 +305,7 @@ static EstimateReport estimate(Trainer *t)
 
 bool trainer_compresses(const Trainer *t)
 {
-    int64_t steps = t->steps > 0 ? t->steps : t->config->steps;
+    int64_t steps = t->run.steps > 0 ? t->run.steps : t->config->steps;
     return t->config->training && optimizer_compresses(t->config->optimizer) &&
            steps > t->config->settings.freeze;
 }
@@ -305,13 +314,13 @@ void trainer_gradients(Trainer *t) { run_schedule(t, on_gradients); }
 
 void trainer_again(Trainer *t, OpFinding *finding)
 {
-    t->step--;
-    t->samples -= t->batch;
+    t->run.step--;
+    t->run.samples -= t->run.batch;
     t->queue.finding = finding;
     run_schedule(t, on_gradients);
     t->queue.finding = NULL;
-    t->step++;
-    t->samples += t->batch;
+    t->run.step++;
+    t->run.samples += t->run.batch;
 }
 
 int trainer_least(Trainer *t, double mine)
@@ -326,9 +335,9 @@ int trainer_least(Trainer *t, double mine)
 
 void trainer_leave_out(Trainer *t)
 {
-    t->batch    = batch_schedule_at(trainer_batches(t), t->samples);
-    t->samples += t->batch;
-    t->step++;
+    t->run.batch    = batch_schedule_at(trainer_batches(t), t->run.samples);
+    t->run.samples += t->run.batch;
+    t->run.step++;
 }
 
 /* Not repeated by trainer_again. */
@@ -338,13 +347,13 @@ static void test_copies(Trainer *t)
     if (!t->config->test_copies) return;
     CHECK(weight_copies_equal(&t->copies, &t->buckets, text), "%s before step %lld, which --test-mode tests: "
           "memory or a message was changed by a fault of a machine; load a checkpoint from before it", text,
-          (long long)t->step + 1);
+          (long long)t->run.step + 1);
 }
 
 /* Samples that the schedules count for a step. */
 static int64_t counted(const Trainer *t)
 {
-    return t->config->lr.by_steps ? (int64_t)t->config->lr.step : t->batch;
+    return t->config->lr.by_steps ? (int64_t)t->config->lr.step : t->run.batch;
 }
 
 StepReport trainer_step(Trainer *t)
@@ -354,17 +363,17 @@ StepReport trainer_step(Trainer *t)
     EstimateReport estimated = estimate(t);                                   /* <-> all axes */
     t->work |= WORK_STEP;
     run_schedule(t, on_step);
-    t->step++;
-    t->samples += t->batch;
-    if (!t->report_4.data) return (StepReport){ 0 };
-    const double *r = on_host(t, t->report_4);
-    if (r[3] == 0) t->step_state.updates++, t->updated_samples += counted(t);
-    if (r[3] == 0) t->average = average_next(&(double){ 0 }, t->average, t->step_state.lr);
-    if (r[3] == 0) spike_add(&t->config->spike, &t->losses, r[0]);
-    StepReport report = { .loss = r[0], .tokens = r[1], .norm = r[2], .samples = t->batch,
-        .waited = prefetch_waited(t->prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
+    t->run.step++;
+    t->run.samples += t->run.batch;
+    if (!t->sums.report_4.data) return (StepReport){ 0 };
+    const double *r = on_host(t, t->sums.report_4);
+    if (r[3] == 0) t->step_state.updates++, t->run.updated_samples += counted(t);
+    if (r[3] == 0) t->run.average = average_next(&(double){ 0 }, t->run.average, t->step_state.lr);
+    if (r[3] == 0) spike_add(&t->config->spike, &t->run.losses, r[0]);
+    StepReport report = { .loss = r[0], .tokens = r[1], .norm = r[2], .samples = t->run.batch,
+        .waited = prefetch_waited(t->input.prefetch[SPLIT_TRAIN]), .skipped = r[3] != 0,
         .overflow = r[3] == SKIP_OVERFLOW && before.scale > t->config->scaling.minimum,
-        .spike = r[3] == SKIP_SPIKE, .mean = t->losses.mean, .loss_scale = before.scale,
+        .spike = r[3] == SKIP_SPIKE, .mean = t->run.losses.mean, .loss_scale = before.scale,
         .lr = t->step_state.lr, .decoupled_lr = t->step_state.decoupled_lr, .moe = trainer_moe_report(t),
         .estimate = estimated };
     report_sums(t, &report);
@@ -388,7 +397,7 @@ static void count_bytes(Trainer *t, const Batch *batch)
         double weight;
         dtype_convert(&weight, F64, weights + (size_t)i * dtype_width(dtype), dtype, 1);
         if (weight > 0 && target[i] >= 0 && target[i] < config->ids)
-            t->evaluated_bytes += (double)config->id_bytes[target[i]] / config->chunks;
+            t->valid.bytes += (double)config->id_bytes[target[i]] / config->chunks;
     }
 }
 
@@ -396,9 +405,9 @@ static void fill_evaluation(void *context, Batch *batch, int64_t step, int micro
 {
     SetPosition *at = context;
     (void)micro;
-    if (at->step != step) at->trainer->taken = 0;
+    if (at->step != step) at->trainer->input.taken = 0;
     at->step = step;
-    fill_or_fail(at->trainer, NULL, at->set, batch, at->first + step * at->trainer->evaluated.size);
+    fill_or_fail(at->trainer, NULL, at->set, batch, at->first + step * at->trainer->valid.batch.size);
     count_bytes(at->trainer, batch);
 }
 
@@ -412,51 +421,51 @@ static void fill_from_caller(void *context, Batch *batch, int micro)
     Trainer *t = e->trainer;
     if (e->dry) return;
     if (!t->queue.memory) { e->fill(e->context, batch, e->step, micro); return; }
-    host_batch_free(&t->host_batch);
-    e->fill(e->context, &t->host_batch.batch, e->step, micro);
-    host_batch_copy(&t->queue, batch, &t->host_batch);
+    host_batch_free(&t->input.host_batch);
+    e->fill(e->context, &t->input.host_batch.batch, e->step, micro);
+    host_batch_copy(&t->queue, batch, &t->input.host_batch);
 }
 
 static const double LN_2 = 0.693147180559945309;
 
 double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *context)
 {
-    Evaluation e = { .trainer = t, .fill = fill, .context = context, .dry = comm_dry(t->world) };
+    Evaluation e = { .trainer = t, .fill = fill, .context = context, .dry = comm_dry(t->comms.world) };
     bool apart = trainer_evaluates_apart(t);
-    StageExecutor *executor = apart ? &t->valid_executor : &t->executor;
-    Pipeline *pipeline = apart ? &t->valid_pipeline : &t->pipeline;
+    StageExecutor *executor = apart ? &t->valid.executor : &t->train.executor;
+    Pipeline *pipeline = apart ? &t->valid.pipeline : &t->train.pipeline;
     executor->ctx.drop   = false;
     executor->ctx.sums_2 = loss_sums(t);
     trainer_parameters(t, true);                                              /* <-> shard */
-    fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
+    fill_zero(&t->queue, (FillZero){ .y = t->sums.own_S });
     /* The ranks agree before each batch whether any of them has received a signal. */
     for (; e.step < steps; e.step++) {
         if (!e.dry) seam_point("evaluation");
         if (t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal) break;     /* <-> world */
         t->work |= WORK_EVALUATION;
-        pipeline_run(pipeline, &t->valid_schedule,
+        pipeline_run(pipeline, &t->valid.schedule,
                      (PipelineCalls){ .context = &e, .fill = fill_from_caller });
     }
-    if (t->own_sums_S.data)
-        queue_write(&t->queue, own_sum(t, SUM_SQUARES).data, &t->evaluated_bytes, sizeof(double));
+    if (t->sums.own_S.data)
+        queue_write(&t->queue, own_sum(t, SUM_SQUARES).data, &t->valid.bytes, sizeof(double));
     join_sums(t);                                                             /* <-> tp, dp+cp, pp */
     trainer_parameters(t, false);                                             /* <-> shard */
     read_numbers(t);
     static const double none[STEP_SUMS];
-    const double *sum = t->sums_S.data ? on_host(t, t->sums_S) : none;
+    const double *sum = t->sums.total_S.data ? on_host(t, t->sums.total_S) : none;
     double loss = sum[SUM_LOSS], tokens = sum[SUM_TOKENS], bytes = sum[SUM_SQUARES];
-    t->evaluated_bytes = 0;
-    t->bits_per_byte   = bytes > 0 ? loss / LN_2 / bytes : 0;
+    t->valid.bytes = 0;
+    t->valid.bits_per_byte   = bytes > 0 ? loss / LN_2 / bytes : 0;
     return e.step < steps ? NAN : loss / tokens;
 }
 
 double trainer_evaluate_split(Trainer *t, int set)
 {
     const TrainConfig *config = t->config;
-    int64_t all = t->loader[set].end, global = t->evaluated.size;         /* all 0: eval_iters batches */
+    int64_t all = t->input.loader[set].end, global = t->valid.batch.size;  /* all 0: eval_iters batches */
     /* earlier evaluations */
     bool repeated = set_split(set) == SPLIT_VALID && config->eval_interval > 0 && all == 0;
-    int64_t before = repeated && t->step > 0 ? (t->step - 1) / config->eval_interval : 0;
+    int64_t before = repeated && t->run.step > 0 ? (t->run.step - 1) / config->eval_interval : 0;
     SetPosition at = { .trainer = t, .set = set, .step = -1,
                        .first = before * config->eval_iters * global };
     int64_t batches = all > 0 ? (all + global - 1) / global : config->eval_iters;
@@ -475,6 +484,6 @@ RunFlags trainer_join_flags(Trainer *t, RunFlags mine)
 
 RunFlags trainer_step_flags(Trainer *t)
 {
-    RunFlags mine = { .failed = t->failed != OK, .expired = expired(t) };
-    return t->flagged ? trainer_join_flags(t, mine) : (RunFlags){ 0 };                 /* <-> tp, dp+cp, pp */
+    RunFlags mine = { .failed = t->input.failed != OK, .expired = expired(t) };
+    return t->sums.flagged ? trainer_join_flags(t, mine) : (RunFlags){ 0 };  /* <-> tp, dp+cp, pp */
 }

@@ -2,7 +2,13 @@
  * executor, prefetch. The same code serves the dry run, with no arena sizes, and the real one; everything it
  * allocates is pushed in the same order. */
 #include "tensor/step_end.h"
+#include "train/measure.h"
+#include "train/step.h"
 #include "train/trainer.h"
+#include "train/trainer_comms.h"
+#include "train/trainer_fp8.h"
+#include "train/trainer_moe.h"
+#include "train/trainer_optimizer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +19,14 @@ static const char *const arena_names[ARENAS] = {
 
 BatchSchedule trainer_batches(const Trainer *t)
 {
-    return t->config->batch.steps > 0 ? t->config->batch : (BatchSchedule){ &t->constant, 1 };
+    return t->config->batch.steps > 0 ? t->config->batch : (BatchSchedule){ &t->run.constant, 1 };
 }
 
 int64_t trainer_samples_at_end(const Trainer *t)
 {
-    return t->step < t->steps ? batch_schedule_after(trainer_batches(t), t->samples, t->steps - t->step)
-                              : t->samples;
+    return t->run.step < t->run.steps ? batch_schedule_after(trainer_batches(t), t->run.samples,
+                                                             t->run.steps - t->run.step)
+                              : t->run.samples;
 }
 
 int64_t trainer_tokens(const Trainer *t, int64_t samples)
@@ -32,9 +39,9 @@ int64_t trainer_tokens(const Trainer *t, int64_t samples)
 void trainer_set_position(Trainer *t, int64_t step, int64_t samples)
 {
     const TrainConfig *config = t->config;
-    t->step    = step;
-    t->samples = samples;
-    t->steps   = config->samples > 0
+    t->run.step    = step;
+    t->run.samples = samples;
+    t->run.steps   = config->samples > 0
                ? step + batch_schedule_steps(trainer_batches(t), samples, config->samples) : config->steps;
 }
 
@@ -93,11 +100,11 @@ static Status device_accepts(const Trainer *t)
 static Status open_queue(Trainer *t)
 {
     char name[32];
-    bool real = !comm_dry(t->world), cuda = strcmp(t->config->device, "cuda") == 0;
+    bool real = !comm_dry(t->comms.world), cuda = strcmp(t->config->device, "cuda") == 0;
     if (real && cuda) snprintf(name, sizeof name, "cuda:%d", trainer_device_number(t->transport));
     else              snprintf(name, sizeof name, "%s%s", real ? "" : "dry-", t->config->device);
     TRY(queue_open(&t->queue, name, t->config->threads, &t->step_state));
-    if (t->queue.backend->device) TRY(queue_open(&t->host_queue, real ? "cpu" : "dry-cpu", 1, NULL));
+    if (t->queue.backend->device) TRY(queue_open(&t->comms.host_queue, real ? "cpu" : "dry-cpu", 1, NULL));
     t->queue.workspace = &t->arena[ARENA_WORKSPACE];
     t->precision = precision_make(t->queue.backend->compute, &t->config->precision);
     TRY(device_accepts(t));
@@ -182,21 +189,21 @@ DatasetsPlan train_config_datasets(const TrainConfig *config)
 static Status open_data(Trainer *t)
 {
     const TrainConfig *config = t->config;
-    if (comm_dry(t->world) || !config->training) return OK;
+    if (comm_dry(t->comms.world) || !config->training) return OK;
     DatasetsPlan spec = train_config_datasets(config);
-    watchdog_work(t->world, "opening data");
+    watchdog_work(t->comms.world, "opening data");
     TokenReader reader = { config->tokenizer.name, config->tokenizer.fingerprint, config->model.vocabulary,
                            config->left_outs > 0 };
-    Status status = datasets_open(&t->datasets, &spec);
-    if (status == OK && t->mesh.rank == 0) status = datasets_suit(&t->datasets, &reader);
+    Status status = datasets_open(&t->input.datasets, &spec);
+    if (status == OK && t->mesh.rank == 0) status = datasets_suit(&t->input.datasets, &reader);
     for (int set = 0; status == OK && set < DATA_SETS; set++) {
         if (!train_config_takes(config, set)) continue;
-        status = datasets_loader(&t->datasets, &t->loader[set], set, set == SPLIT_TRAIN ?
+        status = datasets_loader(&t->input.datasets, &t->input.loader[set], set, set == SPLIT_TRAIN ?
                                  trainer_loader_config(t) : trainer_valid_loader_config(t));
         bool whole = config->full_validation && set_split(set) == SPLIT_VALID;
-        if (status == OK && whole) t->loader[set].end = loader_epoch(&t->loader[set]);
+        if (status == OK && whole) t->input.loader[set].end = loader_epoch(&t->input.loader[set]);
     }
-    watchdog_work(t->world, NULL);
+    watchdog_work(t->comms.world, NULL);
     return status;
 }
 
@@ -205,11 +212,11 @@ static Status open_data(Trainer *t)
 static Status agree_on_data(Trainer *t)
 {
     char *text = NULL;
-    if (t->mesh.world == 1 || comm_dry(t->world) || !t->config->training) return OK;
-    watchdog_work(t->world, "opening data");
-    Status status = agree(t->world, datasets_brief(&t->datasets, &text));
-    if (status == OK) status = agree_on_text(t->world, text, "give all hosts the same token files");
-    watchdog_work(t->world, NULL);
+    if (t->mesh.world == 1 || comm_dry(t->comms.world) || !t->config->training) return OK;
+    watchdog_work(t->comms.world, "opening data");
+    Status status = agree(t->comms.world, datasets_brief(&t->input.datasets, &text));
+    if (status == OK) status = agree_on_text(t->comms.world, text, "give all hosts the same token files");
+    watchdog_work(t->comms.world, NULL);
     free(text);
     return status;
 }
@@ -223,17 +230,18 @@ static int micros_of(const Trainer *t, int64_t samples)
 static int schedule_place_of(const Trainer *t, int micros, bool *there)
 {
     int i = 0;
-    while (i < t->train_schedules && t->train_schedule[i].shape.micros < micros) i++;
-    *there = i < t->train_schedules && t->train_schedule[i].shape.micros == micros;
+    while (i < t->train.schedules && t->train.schedule[i].shape.micros < micros) i++;
+    *there = i < t->train.schedules && t->train.schedule[i].shape.micros == micros;
     return i;
 }
 
 Schedule *trainer_schedule(const Trainer *t)
 {
     bool there;
-    int i = schedule_place_of(t, micros_of(t, t->batch), &there);
-    CHECK(there || comm_dry(t->world), "no schedule for a step of %lld samples", (long long)t->batch);
-    return &t->train_schedule[there ? i : 0];
+    int i = schedule_place_of(t, micros_of(t, t->run.batch), &there);
+    CHECK(there || comm_dry(t->comms.world), "no schedule for a step of %lld samples",
+          (long long)t->run.batch);
+    return &t->train.schedule[there ? i : 0];
 }
 
 /* The schedule of steps of one size, unless there is one. */
@@ -251,11 +259,11 @@ static Status add_schedule(Trainer *t, int64_t samples)
     if (status != OK && t->config->batch.steps > 1)
         return fail_prefix(status, "steps of %lld samples: ", (long long)samples);
     TRY(status);
-    if (comm_dry(t->world)) shape = trainer_dry_schedule(&shape);
+    if (comm_dry(t->comms.world)) shape = trainer_dry_schedule(&shape);
     TRY(schedule_make(&made, &shape, t->mesh.at.pp));
-    memmove(t->train_schedule + at + 1, t->train_schedule + at,
-            (size_t)(t->train_schedules++ - at) * sizeof made);
-    t->train_schedule[at] = made;
+    memmove(t->train.schedule + at + 1, t->train.schedule + at,
+            (size_t)(t->train.schedules++ - at) * sizeof made);
+    t->train.schedule[at] = made;
     return OK;
 }
 
@@ -265,21 +273,21 @@ static Status open_schedules(Trainer *t)
     const TrainConfig *config = t->config;
     BatchSchedule batches = trainer_batches(t);
     int64_t largest = batch_schedule_largest(batches);
-    t->micros       = micros_of(t, largest);
-    t->valid_micros = (int)(train_config_valid_global(config) /
+    t->train.micros       = micros_of(t, largest);
+    t->valid.micros = (int)(train_config_valid_global(config) /
                             (train_config_valid_micro(config) * t->mesh.size.dp));
-    ScheduleShape shape = train_config_schedule(config, t->micros), forward;
+    ScheduleShape shape = train_config_schedule(config, t->train.micros), forward;
     TRY(stage_make(&t->stage, &config->model, &config->layer_split, &shape, t->mesh.at.pp));
-    t->train_schedule = calloc((size_t)batches.steps, sizeof *t->train_schedule);
-    if (!t->train_schedule) return fail(NO_MEMORY, "no memory for %d schedules", batches.steps);
-    if (config->training && comm_dry(t->world)) TRY(add_schedule(t, largest));
+    t->train.schedule = calloc((size_t)batches.steps, sizeof *t->train.schedule);
+    if (!t->train.schedule) return fail(NO_MEMORY, "no memory for %d schedules", batches.steps);
+    if (config->training && comm_dry(t->comms.world)) TRY(add_schedule(t, largest));
     else for (int i = 0; config->training && i < batches.steps; i++)
         TRY(add_schedule(t, batches.step[i].size));
-    shape = train_config_schedule(config, t->valid_micros);
-    if (comm_dry(t->world)) shape = trainer_dry_schedule(&shape);
+    shape = train_config_schedule(config, t->valid.micros);
+    if (comm_dry(t->comms.world)) shape = trainer_dry_schedule(&shape);
     forward = (ScheduleShape){ .kind = SCHEDULE_FORWARD, .stages = shape.stages, .chunks = shape.chunks,
                                .micros = shape.micros, .v_shaped = shape.v_shaped };
-    return schedule_make(&t->valid_schedule, &forward, t->mesh.at.pp);
+    return schedule_make(&t->valid.schedule, &forward, t->mesh.at.pp);
 }
 
 /* A step takes batches in the order of its schedule's FORWARD rows: each takes one, which its slot keeps
@@ -295,18 +303,18 @@ static StepOrder step_order(const Trainer *t, const Schedule *s, int64_t size, i
 static Status open_prefetch(Trainer *t, int set)
 {
     bool train = set == SPLIT_TRAIN;
-    const Schedule *s = train ? t->train_schedule : &t->valid_schedule;
-    size_t schedules = train ? (size_t)t->train_schedules : 1, rows = 0;
+    const Schedule *s = train ? t->train.schedule : &t->valid.schedule;
+    size_t schedules = train ? (size_t)t->train.schedules : 1, rows = 0;
     int at = 0;
     for (size_t k = 0; k < schedules; k++) rows += (size_t)s[k].rows;
-    StepOrder *order = t->order[set] = malloc(schedules * sizeof *order + rows * sizeof(int));
+    StepOrder *order = t->input.order[set] = malloc(schedules * sizeof *order + rows * sizeof(int));
     if (!order) return fail(NO_MEMORY, "no memory for %zu rows", rows);
     /* a dry run has opened no loader */
-    t->loader[set].config = train ? trainer_loader_config(t) : trainer_valid_loader_config(t);
+    t->input.loader[set].config = train ? trainer_loader_config(t) : trainer_valid_loader_config(t);
     for (size_t k = 0; k < schedules; at += order[k++].count)
-        order[k] = step_order(t, &s[k], t->loader[set].config.micro, (int *)(order + schedules) + at);
-    return prefetch_open(&t->prefetch[set], &(PrefetchSetup){ .loader = &t->loader[set],
-              .batch = train ? trainer_batches(t) : (BatchSchedule){ &t->evaluated, 1 },
+        order[k] = step_order(t, &s[k], t->input.loader[set].config.micro, (int *)(order + schedules) + at);
+    return prefetch_open(&t->input.prefetch[set], &(PrefetchSetup){ .loader = &t->input.loader[set],
+              .batch = train ? trainer_batches(t) : (BatchSchedule){ &t->valid.batch, 1 },
               .order = order, .orders = (int)schedules,
               .vocabulary = t->config->model.vocabulary, .host = &t->arena[ARENA_HOST] });
 }
@@ -329,24 +337,24 @@ static void world_window_open(Trainer *t, Arena *persistent)
 {
     size_t bytes = trainer_world_window(t);
     if (persistent->dry) arena_push(persistent, "sums of the step", bytes);
-    arena_open_within(&t->world_window, "sums of the step", persistent, "sums of the step", bytes);
+    arena_open_within(&t->comms.window, "sums of the step", persistent, "sums of the step", bytes);
     if (!t->queue.backend->device) return;
     Arena *host = &t->arena[ARENA_HOST];
     if (host->dry) arena_push(host, "numbers of all ranks", bytes);
-    arena_open_within(&t->host_window, "numbers of all ranks", host, "numbers of all ranks", bytes);
+    arena_open_within(&t->comms.host_window, "numbers of all ranks", host, "numbers of all ranks", bytes);
 }
 
 static void sums_new(Trainer *t, Arena *persistent)
 {
     const TrainConfig *config = t->config;
     int64_t all = trainer_joined_sums(config) + (config->training && config->params_norm);
-    t->numbers    = tensor_new(persistent, "sums of the step", F64, 2 * all + 4);
-    t->own_sums_S = tensor_flat(t->numbers, 0, all);
-    t->sums_S     = tensor_flat(t->numbers, all, all);
-    t->report_4   = tensor_flat(t->numbers, 2 * all, 4);
-    t->on_host    = t->numbers;
+    t->sums.all    = tensor_new(persistent, "sums of the step", F64, 2 * all + 4);
+    t->sums.own_S = tensor_flat(t->sums.all, 0, all);
+    t->sums.total_S     = tensor_flat(t->sums.all, all, all);
+    t->sums.report_4   = tensor_flat(t->sums.all, 2 * all, 4);
+    t->sums.on_host    = t->sums.all;
     if (t->queue.backend->device)
-        t->on_host = tensor_new(&t->arena[ARENA_HOST], "sums of the step", F64, 2 * all + 4);
+        t->sums.on_host = tensor_new(&t->arena[ARENA_HOST], "sums of the step", F64, 2 * all + 4);
     world_window_open(t, persistent);
 }
 
@@ -362,8 +370,8 @@ static void open_parameters(Trainer *t)
         .overlap = !config->no_overlap, .ranks = &ranks,
         .granule = optimizer_granule(config->optimizer), .averages = optimizer_averages(config->optimizer),
         .window = config->message_window,
-        .data = { t->data[PARAMS_DENSE], t->data[PARAMS_EXPERTS] },
-        .tp = t->tp, .kv = t->kv, .tied = t->tied, .persistent = persistent,
+        .data = { t->comms.data[PARAMS_DENSE], t->comms.data[PARAMS_EXPERTS] },
+        .tp = t->comms.tp, .kv = t->comms.kv, .tied = t->comms.tied, .persistent = persistent,
         .gathered = &t->arena[ARENA_GATHERED], .scratch = &t->arena[ARENA_SCRATCH] });
     trainer_optimizer_open(t);
     trainer_fp8_open(t);
@@ -389,10 +397,10 @@ static StageExecutorSetup executor_setup(Trainer *t, const LoaderConfig *batch, 
     bool device = t->queue.backend->device;
     ExecContext ctx = { .config = &config->model, .precision = t->precision, .queue = &t->queue,
         .cp = trainer_context(t),
-        .fp8 = t->fp8_comm ? &t->fp8 : NULL, .moe = config->model.experts > 0 ? &t->moe : NULL,
+        .fp8 = t->comms.fp8 ? &t->fp8 : NULL, .moe = config->model.experts > 0 ? &t->moe : NULL,
         .head_chunk = config->head_chunk, .scratch = &t->arena[ARENA_SCRATCH],
         .draws = config->training && optimizer_estimates(config->optimizer),
-        .tp = { .comm = t->tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
+        .tp = { .comm = t->comms.tp, .queue = &t->queue, .scratch = &t->arena[ARENA_SCRATCH],
                 .sequence_parallel = sequence_parallel(t) } };
     return (StageExecutorSetup){ .stage = &t->stage, .buckets = &t->buckets, .ctx = ctx, .slots = slots,
         .batch = batch, .recompute = config->recompute, .activations = &t->arena[ARENA_ACTIVATIONS],
@@ -407,14 +415,14 @@ static void open_evaluation(Trainer *t, StageExecutorSetup *training, int slots,
 {
     LoaderConfig batch = trainer_valid_loader_config(t);
     StageExecutorSetup setup = executor_setup(t, &batch, slots, sizes ? sizes->valid_slot : 0);
-    arena_open_within(&t->shared_slots, "slots", &t->arena[ARENA_ACTIVATIONS], "slots",
+    arena_open_within(&t->valid.shared_slots, "slots", &t->arena[ARENA_ACTIVATIONS], "slots",
                       sizes ? sizes->shared : 0);
-    training->activations = setup.activations = &t->shared_slots;
+    training->activations = setup.activations = &t->valid.shared_slots;
     setup.forward_alone = true;
-    stage_executor_open(&t->valid_executor, &setup);
-    pipeline_open(&t->valid_pipeline, pipeline_compute_units(&t->valid_executor), &t->channels, NULL,
-                  t->stage.stage, &t->arena[ARENA_ACTIVATIONS], t->valid_schedule.rows);
-    arena_reset(&t->shared_slots, 0);
+    stage_executor_open(&t->valid.executor, &setup);
+    pipeline_open(&t->valid.pipeline, pipeline_compute_units(&t->valid.executor), &t->comms.channels, NULL,
+                  t->stage.stage, &t->arena[ARENA_ACTIVATIONS], t->valid.schedule.rows);
+    arena_reset(&t->valid.shared_slots, 0);
 }
 
 /* Training and evaluation share the slots: there are as many as the schedule needs that needs more. */
@@ -422,65 +430,67 @@ static void open_executor(Trainer *t, const ArenaSizes *sizes)
 {
     const TrainConfig *config = t->config;
     LoaderConfig batch = trainer_loader_config(t), valid_batch = trainer_valid_loader_config(t);
-    const Schedule *train = t->train_schedules > 0 ? &t->train_schedule[t->train_schedules - 1] : NULL;
-    const Schedule *valid = &t->valid_schedule;
+    const Schedule *train = t->train.schedules > 0 ? &t->train.schedule[t->train.schedules - 1] : NULL;
+    const Schedule *valid = &t->valid.schedule;
     bool apart = trainer_evaluates_apart(t);
-    int slots = train ? slots_of(t, train, t->micros) : 0, in_valid = slots_of(t, valid, t->valid_micros);
+    int slots = train ? slots_of(t, train, t->train.micros) : 0, in_valid =
+        slots_of(t, valid, t->valid.micros);
     if (!apart && in_valid > slots) slots = in_valid;
-    if (t->queue.backend->device) t->host_batch.batch = loader_batch_new(&valid_batch, &t->arena[ARENA_HOST]);
+    if (t->queue.backend->device) t->input.host_batch.batch =
+        loader_batch_new(&valid_batch, &t->arena[ARENA_HOST]);
     StageExecutorSetup setup = executor_setup(t, &batch, slots, sizes ? sizes->slot : 0);
     setup.defer = config->training && schedule_defers(config->schedule);
     if (apart) open_evaluation(t, &setup, in_valid, sizes);
-    stage_executor_open(&t->executor, &setup);
+    stage_executor_open(&t->train.executor, &setup);
     int rows = train && train->rows > valid->rows ? train->rows : valid->rows;
-    ScheduleShape shape = train_config_schedule(config, t->micros);
-    pipeline_open(&t->pipeline, pipeline_compute_units(&t->executor), &t->channels,
+    ScheduleShape shape = train_config_schedule(config, t->train.micros);
+    pipeline_open(&t->train.pipeline, pipeline_compute_units(&t->train.executor), &t->comms.channels,
         config->training ? &shape : NULL, t->stage.stage, &t->arena[ARENA_ACTIVATIONS], rows);
 }
 
 Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport, const ArenaSizes *sizes)
 {
     *t = (Trainer){ .config = config, .transport = transport, .step_state = { .seed = config->seed },
-        .constant = { 0, config->global }, .evaluated = { 0, train_config_valid_global(config) },
+        .run.constant = { 0, config->global }, .valid.batch = { 0, train_config_valid_global(config) },
         .work = sizes ? 0 : WORK_ALL };
     trainer_set_position(t, 0, 0);
     TRY(mesh_make(&t->mesh, transport->size, transport->rank, train_config_mesh(config)));
     int sum_group = config->sum_group > 0 ? config->sum_group : COMM_SUM_GROUP;
     TRY(trainer_data_open(t, transport));                      /* same on every rank */
-    TRY(comm_world_sums(&t->world, transport, sum_group));
+    TRY(comm_world_sums(&t->comms.world, transport, sum_group));
     /* before anything that may take long on one rank */
-    TRY(watchdog_open(&t->watchdog, t->world, config->watchdog));
-    TRY(agree(t->world, trainer_comms_open(t)));
-    TRY(agree(t->world, open_queue(t)));
-    if (!config->no_overlap && t->queue.team) team_poll_hook(t->queue.team, comm_poll_within, t->world);
+    TRY(watchdog_open(&t->watchdog, t->comms.world, config->watchdog));
+    TRY(agree(t->comms.world, trainer_comms_open(t)));
+    TRY(agree(t->comms.world, open_queue(t)));
+    if (!config->no_overlap && t->queue.team) team_poll_hook(t->queue.team, comm_poll_within, t->comms.world);
     TRY(trainer_choose_kernels(t));                           /* same on every rank */
     /* The first rank writes the cache of sample orders; the others map it after the agreement. */
     bool later = config->datasets.cache && transport->rank != 0;
-    TRY(agree(t->world, later ? OK : open_data(t)));
-    if (config->datasets.cache) TRY(agree(t->world, later ? open_data(t) : OK));
+    TRY(agree(t->comms.world, later ? OK : open_data(t)));
+    if (config->datasets.cache) TRY(agree(t->comms.world, later ? open_data(t) : OK));
     TRY(agree_on_data(t));
-    TRY(agree(t->world, open_schedules(t)));
-    TRY(agree(t->world, open_arenas(t, sizes)));
+    TRY(agree(t->comms.world, open_schedules(t)));
+    TRY(agree(t->comms.world, open_arenas(t, sizes)));
     open_parameters(t);
     open_executor(t, sizes);
-    return agree(t->world, open_prefetches(t));
+    return agree(t->comms.world, open_prefetches(t));
 }
 
 /* Also after a failed trainer_open: what was not opened is zero. */
 void trainer_close(Trainer *t)
 {
-    watchdog_close(t->watchdog, t->world);
+    watchdog_close(t->watchdog, t->comms.world);
     for (int set = 0; set < DATA_SETS; set++) {
-        prefetch_close(t->prefetch[set]);
-        free(t->order[set]);
+        prefetch_close(t->input.prefetch[set]);
+        free(t->input.order[set]);
     }
-    if (t->pipeline.pending) pipeline_close(&t->pipeline);
-    if (t->executor.stage) stage_executor_close(&t->executor);
-    if (t->valid_pipeline.pending) pipeline_close(&t->valid_pipeline);
-    if (t->valid_executor.stage) stage_executor_close(&t->valid_executor);
-    arena_close(&t->shared_slots);
-    arena_close(&t->world_window);
-    arena_close(&t->host_window);
+    if (t->train.pipeline.pending) pipeline_close(&t->train.pipeline);
+    if (t->train.executor.stage) stage_executor_close(&t->train.executor);
+    if (t->valid.pipeline.pending) pipeline_close(&t->valid.pipeline);
+    if (t->valid.executor.stage) stage_executor_close(&t->valid.executor);
+    arena_close(&t->valid.shared_slots);
+    arena_close(&t->comms.window);
+    arena_close(&t->comms.host_window);
     if (t->buckets.bucket) {
         buckets_gathered(&t->buckets);                        /* <-> shard: of the last step */
         buckets_close(&t->buckets);
@@ -488,14 +498,14 @@ void trainer_close(Trainer *t)
     trainer_optimizer_close(t);
     free(t->fp8.row);
     trainer_moe_close(t);
-    for (int i = 0; i < t->train_schedules; i++) schedule_free(&t->train_schedule[i]);
-    free(t->train_schedule);
-    schedule_free(&t->valid_schedule);
+    for (int i = 0; i < t->train.schedules; i++) schedule_free(&t->train.schedule[i]);
+    free(t->train.schedule);
+    schedule_free(&t->valid.schedule);
     for (int i = 0; i < ARENAS; i++) arena_close(&t->arena[i]);
-    host_batch_close(&t->host_batch);
-    datasets_close(&t->datasets);
+    host_batch_close(&t->input.host_batch);
+    datasets_close(&t->input.datasets);
     trainer_comms_close(t);
-    if (t->host_queue.backend) queue_close(&t->host_queue);
+    if (t->comms.host_queue.backend) queue_close(&t->comms.host_queue);
     queue_close(&t->queue);
     free(t->own_config);
 }

@@ -10,7 +10,12 @@
 #include "store/checkpoint_writer.h"
 #include "convert/weights/foreign_weights.h"
 #include "tensor/step_end.h"
+#include "train/step.h"
 #include "train/trainer.h"
+#include "train/trainer_checkpoint.h"
+#include "train/trainer_fp8.h"
+#include "train/trainer_moe.h"
+#include "train/trainer_optimizer.h"
 
 /* A growing list; the caller frees shard. */
 typedef struct { TensorShard *shard; int count, capacity; } ShardList;
@@ -33,7 +38,7 @@ typedef struct { int64_t first, count; } BlockRange;
 static LogicalTensor state_tensor(const Trainer *t, const OptimizerState *state, const ParamBlock *block,
                                   int p)
 {
-    TensorShard whole = state_held(state, &t->optimizer.sizes, block, p, 0, block->count);
+    TensorShard whole = state_held(state, &t->update.optimizer.sizes, block, p, 0, block->count);
     LogicalTensor tensor = { .dims = whole.dims, .dtype = t->precision.state[state->role] };
     memcpy(tensor.dim, whole.global, sizeof tensor.dim);
     memcpy(tensor.name, whole.name, sizeof tensor.name);
@@ -57,7 +62,7 @@ static void add_states(const Trainer *t, ShardList *list, int index, int p, Bloc
                                            const ParamBlock *block, int p, int64_t first, int64_t count))
 {
     const OptimizerPiece *piece = trainer_piece(t, index, p);
-    const StateSizes *sizes = &t->optimizer.sizes;
+    const StateSizes *sizes = &t->update.optimizer.sizes;
     const Bucket *k = &t->buckets.bucket[index];
     for (int s = 0; piece && s < piece->rule->states; s++) {
         const OptimizerState *state = &piece->rule->state[s];
@@ -120,7 +125,7 @@ static ShardList shards_to_save(const Trainer *t)
             if (states) add_states(t, &list, i, p, counted, NULL, state_saved);
         }
     }
-    if (comm_rank(t->data_comm) == 0 && t->mesh.at.tp == 0) {
+    if (comm_rank(t->comms.dp_cp) == 0 && t->mesh.at.tp == 0) {
         if (states) add_scales(t, &list, NULL);
         add_biases(t, &list, NULL);
     }
@@ -216,7 +221,7 @@ static int files_make(const Trainer *t, bool states, bool any, CheckpointFile **
  * of squares finds any. */
 static Status check_weights_finite(Trainer *t)
 {
-    Tensor sum_1 = tensor_flat(t->own_sums_S, SUM_SQUARES, 1);
+    Tensor sum_1 = tensor_flat(t->sums.own_S, SUM_SQUARES, 1);
     fill_zero(&t->queue, (FillZero){ .y = sum_1 });
     for (int i = 0; i < t->buckets.count; i++)
         square_sum(&t->queue, (SquareSum){ .out_1 = sum_1, .x_N = bucket_master(&t->buckets.bucket[i]) });
@@ -225,7 +230,7 @@ static Status check_weights_finite(Trainer *t)
     if (isfinite(sum)) return OK;
     return fail(BAD_OPTION,
         "weights are not finite after step %lld, so they are not saved; earlier checkpoints are kept; "
-        "try a lower --lr or a larger --adam-eps", (long long)t->step);
+        "try a lower --lr or a larger --adam-eps", (long long)t->run.step);
 }
 
 Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
@@ -233,16 +238,17 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     const char *data = NULL;
     Status ready = check_weights_finite(t);
     /* rank 0 writes the manifest */
-    if (ready == OK && t->mesh.rank == 0) ready = datasets_fingerprints(&t->datasets, &data);
-    TRY(agree(t->world, ready));
+    if (ready == OK && t->mesh.rank == 0) ready = datasets_fingerprints(&t->input.datasets, &data);
+    TRY(agree(t->comms.world, ready));
     Fp8Largest largest = trainer_fp8_largest(t);
     CheckpointState state = { .data_fingerprint = data, .tokenizer = t->config->tokenizer,
         .lacks = t->config->no_save_states ? CHECKPOINT_STATES : 0,
-        .fp8_largest = { largest.x, largest.dy }, .valid_loss = t->valid_loss, .due = t->due,
-        .losses = t->losses, .evaluations = t->evaluations,
-        .loss_scale = t->step_state.loss, .step = t->step,
-        .average = { t->average.sum, t->average.largest }, .estimated = t->estimated,
-        .samples = t->samples, .updates = t->step_state.updates, .updated_samples = t->updated_samples,
+        .fp8_largest = { largest.x, largest.dy }, .valid_loss = t->run.valid_loss, .due = t->run.due,
+        .losses = t->run.losses, .evaluations = t->run.evaluations,
+        .loss_scale = t->step_state.loss, .step = t->run.step,
+        .average = { t->run.average.sum, t->run.average.largest }, .estimated = t->run.estimated,
+        .samples = t->run.samples, .updates = t->step_state.updates, .updated_samples =
+            t->run.updated_samples,
         .step_samples = t->config->lr.by_steps ? (int64_t)t->config->lr.step : 0,
         .seed = t->config->seed, .options = t->config->options, .given = t->config->given,
         .kernels = t->queue.backend == &cpu_backend ? kernel_family_name(t->queue.kernels) : NULL };
@@ -250,7 +256,7 @@ Status trainer_save(Trainer *t, const char *dir, int64_t keep_last)
     int count = files_make(t, !t->config->no_save_states, false, &files);
     ShardList list = shards_to_save(t);
     queue_wait(&t->queue);
-    Status status = checkpoint_save(t->world, dir, &state, files, count, list.shard, list.count,
+    Status status = checkpoint_save(t->comms.world, dir, &state, files, count, list.shard, list.count,
         (int)keep_last);
     checkpoint_files_free(files, count);
     free(list.shard);
@@ -290,7 +296,7 @@ static void adapt_scales(Trainer *t, const Checkpoint *from)
 
 unsigned trainer_loads(const Trainer *t, unsigned lacks)
 {
-    unsigned leave = t->has_saved ? 0 : t->config->leave;
+    unsigned leave = t->run.has_saved ? 0 : t->config->leave;
     return t->config->training ? (CHECKPOINT_STATES | CHECKPOINT_POSITION) & ~(leave | lacks) : 0;
 }
 
@@ -329,7 +335,7 @@ static Status load_foreign(Trainer *t, const char *folder, CheckpointState *stat
     size_t bytes = 0;
     bool reads = t->mesh.rank == 0;
     Status status = reads ? foreign_weights_table(&table, &bytes, folder) : OK;
-    status = broadcast_bytes(t->world, status, &table, &bytes);                   /* <-> world: broadcast */
+    status = broadcast_bytes(t->comms.world, status, &table, &bytes);  /* <-> world: broadcast */
     if (status != OK) return free(table), status;
     *state = foreign_weights_table_state(table, bytes);
     bool states = trainer_loads(t, state->lacks) & CHECKPOINT_STATES;
@@ -337,10 +343,10 @@ static Status load_foreign(Trainer *t, const char *folder, CheckpointState *stat
     if (states) status = check_states(t, folder);
     if (status == OK)
         status = foreign_weights_load(table, bytes, &t->config->model, list.shard, list.count, states,
-                                      comm_rank(t->world), comm_size(t->world));
+                                      comm_rank(t->comms.world), comm_size(t->comms.world));
     free(list.shard);
     free(table);
-    return agree(t->world, status);
+    return agree(t->comms.world, status);
 }
 
 /* Of those workers that this run has, where its optimizer has errors of workers; one tensor tells. */
@@ -359,7 +365,7 @@ static Status load_shards(Trainer *t, const char *path, CheckpointState *state)
     *state = *checkpoint_position(checkpoint);
     bool states = trainer_loads(t, state->lacks) & CHECKPOINT_STATES;
     Status status = check_coverage(t, checkpoint, states);
-    t->errors_left = states && !has_errors(t, checkpoint);
+    t->run.errors_left = states && !has_errors(t, checkpoint);
     ShardList list = shards_to_load(t, checkpoint, states);
     if (status == OK) status = checkpoint_load(checkpoint, list.shard, list.count, true);
     if (status == OK && states) adapt_scales(t, checkpoint);
@@ -384,23 +390,23 @@ Status trainer_load(Trainer *t, const char *path)
      * lacks a weight is refused. */
     trainer_init_to_load(t);
     if (folder) TRY(load_foreign(t, folder, &state));              /* <-> world; same on every rank */
-    else        TRY(agree(t->world, load_shards(t, path, &state)));
+    else        TRY(agree(t->comms.world, load_shards(t, path, &state)));
     if (folder && state.samples == 0) state.updated_samples = counted_samples(t, state.step);
     unsigned loaded = trainer_loads(t, state.lacks);
     if (!(loaded & CHECKPOINT_STATES)) trainer_optimizer_init(t);     /* from these weights; <-> shard */
-    else t->average = (AverageWeights){ state.average[0], state.average[1] };
+    else t->run.average = (AverageWeights){ state.average[0], state.average[1] };
     trainer_parameters(t, false);                                                        /* <-> shard */
-    t->lacked = state.lacks;
+    t->run.lacked = state.lacks;
     /* for the bias correction of the states, which are 0 where none are loaded: also after a rewind */
     t->step_state.updates = loaded & CHECKPOINT_STATES ? state.updates : 0;
-    t->estimated = loaded & CHECKPOINT_STATES ? state.estimated : 0;
+    t->run.estimated = loaded & CHECKPOINT_STATES ? state.estimated : 0;
     if (!(loaded & CHECKPOINT_POSITION)) return OK;
-    if (t->config->spike.window > 0) t->losses = state.losses;
-    t->evaluations = state.evaluations;
-    t->valid_loss = state.valid_loss;
-    t->due = state.due;
+    if (t->config->spike.window > 0) t->run.losses = state.losses;
+    t->run.evaluations = state.evaluations;
+    t->run.valid_loss = state.valid_loss;
+    t->run.due = state.due;
     trainer_set_position(t, state.step, state.samples);
-    t->updated_samples = schedule_position(&t->config->lr, &state);
+    t->run.updated_samples = schedule_position(&t->config->lr, &state);
     /* a constant scale, or the first dynamic one, is that of the options */
     if (t->config->scaling.dynamic && state.loss_scale.scale > 0) t->step_state.loss = state.loss_scale;
     return OK;

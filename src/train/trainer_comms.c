@@ -3,24 +3,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include "train/trainer.h"
+#include "train/trainer_comms.h"
+#include "train/trainer_fp8.h"
 
 /* Adds it to the list of those that trainer_comms_close closes. */
 static Status listed(Trainer *t, Comm *comm, Status status)
 {
-    CHECK(t->comms < TRAINER_COMMS, "a rank has more than %d communicators", TRAINER_COMMS);
-    if (comm) t->comm[t->comms++] = comm;
+    CHECK(t->comms.count < TRAINER_COMMS, "a rank has more than %d communicators", TRAINER_COMMS);
+    if (comm) t->comms.all[t->comms.count++] = comm;
     return status;
 }
 
 static Status open_axes(Trainer *t, Comm **comm, int axes)
 {
-    Status status = comm_open_axes(comm, t->world, &t->mesh, axes);
+    Status status = comm_open_axes(comm, t->comms.world, &t->mesh, axes);
     return listed(t, *comm, status);
 }
 
 static Status open_ranks(Trainer *t, Comm **comm, const char *name, const int *ranks, int count)
 {
-    Status status = comm_open(comm, t->world, name, ranks, count);
+    Status status = comm_open(comm, t->comms.world, name, ranks, count);
     return listed(t, *comm, status);
 }
 
@@ -54,8 +56,8 @@ static Status open_data_comms(Trainer *t, DataComms *data, Comm *all, int axes, 
 {
     bool experts = axes & AXIS_EXPERTS;
     bool replicated = t->config->zero == 0;
-    *data = replicated ? (DataComms){ .shard = t->alone, .replica = all }
-                       : (DataComms){ .shard = all, .replica = t->alone };
+    *data = replicated ? (DataComms){ .shard = t->comms.alone, .replica = all }
+                       : (DataComms){ .shard = all, .replica = t->comms.alone };
     if (replicated || t->config->hybrid_shard == 0 || shard == comm_size(all)) return OK;
     if (comm_size(all) % shard != 0)
         return fail(BAD_OPTION, "--hybrid-shard-size %d does not divide the %d ranks of %s; give a size that "
@@ -68,13 +70,13 @@ static Status open_data_comms(Trainer *t, DataComms *data, Comm *all, int axes, 
 static Status open_experts(Trainer *t)
 {
     int shard = 1;
-    TRY(open_axes(t, &t->etp, AXIS_ETP));
-    TRY(open_axes(t, &t->ep,  AXIS_EP));
-    TRY(open_axes(t, &t->edp, AXIS_EDP));
-    TRY(open_axes(t, &t->dispatch, AXIS_ETP | AXIS_EP));
-    TRY(open_axes(t, &t->sequence, t->config->sequence_parallel ? AXIS_TP | AXIS_CP : AXIS_CP));
+    TRY(open_axes(t, &t->comms.etp, AXIS_ETP));
+    TRY(open_axes(t, &t->comms.ep,  AXIS_EP));
+    TRY(open_axes(t, &t->comms.edp, AXIS_EDP));
+    TRY(open_axes(t, &t->comms.dispatch, AXIS_ETP | AXIS_EP));
+    TRY(open_axes(t, &t->comms.sequence, t->config->sequence_parallel ? AXIS_TP | AXIS_CP : AXIS_CP));
     if (t->config->hybrid_shard > 0) TRY(expert_shard(&shard, t));
-    return open_data_comms(t, &t->data[PARAMS_EXPERTS], t->edp, AXIS_EDP, shard);
+    return open_data_comms(t, &t->comms.data[PARAMS_EXPERTS], t->comms.edp, AXIS_EDP, shard);
 }
 
 /* The tied communicator joins the stages with embedding and head, which both hold the token embedding;
@@ -87,7 +89,7 @@ static Status open_tied(Trainer *t, const ScheduleShape *shape)
     if (mesh->at.pp != 0 && mesh->at.pp != last) return OK;
     MeshSize at = mesh->at;
     for (int i = 0; i < 2; i++) { at.pp = i * last; pair[i] = mesh_rank(mesh, at); }
-    return open_ranks(t, &t->tied, "tied", pair, 2);
+    return open_ranks(t, &t->comms.tied, "tied", pair, 2);
 }
 
 /* Context parallelism: cp rank k is number k mod u of a group of u Ulysses ranks and k / u of a ring:
@@ -99,43 +101,45 @@ static Status open_context(Trainer *t)
     if (u > 0 && cp % u != 0)
         return fail(BAD_OPTION, "%d ranks of Ulysses do not divide %d context-parallel ranks", u, cp);
     if (u <= 1 || u == cp) return OK;
-    TRY(open_part(t, &t->ulysses, "ulysses", AXIS_CP, u, mesh_shard_group));
-    return open_part(t, &t->ring, "ring", AXIS_CP, u, mesh_replica_group);
+    TRY(open_part(t, &t->comms.ulysses, "ulysses", AXIS_CP, u, mesh_shard_group));
+    return open_part(t, &t->comms.ring, "ring", AXIS_CP, u, mesh_replica_group);
 }
 
 Status trainer_comms_open(Trainer *t)
 {
     ScheduleShape shape = train_config_schedule(t->config, 1);
     int copies = t->mesh.size.tp / (int)t->config->model.groups;   /* of a key-value head, 0: less than one */
-    TRY(open_axes(t, &t->tp, AXIS_TP));
-    TRY(open_axes(t, &t->cp, AXIS_CP));
-    TRY(open_axes(t, &t->data_comm, AXIS_DP | AXIS_CP));
-    TRY(open_axes(t, &t->pp, AXIS_PP));
-    Status channels = channels_open(&t->channels, t->world, &t->mesh, &shape);
-    for (int i = 0; i < t->channels.count; i++) listed(t, t->channels.channel[i].comm, OK);
+    TRY(open_axes(t, &t->comms.tp, AXIS_TP));
+    TRY(open_axes(t, &t->comms.cp, AXIS_CP));
+    TRY(open_axes(t, &t->comms.dp_cp, AXIS_DP | AXIS_CP));
+    TRY(open_axes(t, &t->comms.pp, AXIS_PP));
+    Status channels = channels_open(&t->comms.channels, t->comms.world, &t->mesh, &shape);
+    for (int i = 0; i < t->comms.channels.count; i++) listed(t, t->comms.channels.channel[i].comm, OK);
     TRY(channels);
-    TRY(open_ranks(t, &t->alone, "alone", &t->mesh.rank, 1));
-    if (copies > 1) TRY(open_part(t, &t->kv, "kv", AXIS_TP, copies, mesh_shard_group));
-    TRY(open_data_comms(t, &t->data[PARAMS_DENSE], t->data_comm, AXIS_DP | AXIS_CP, t->config->hybrid_shard));
+    TRY(open_ranks(t, &t->comms.alone, "alone", &t->mesh.rank, 1));
+    if (copies > 1) TRY(open_part(t, &t->comms.kv, "kv", AXIS_TP, copies, mesh_shard_group));
+    TRY(open_data_comms(t, &t->comms.data[PARAMS_DENSE], t->comms.dp_cp, AXIS_DP | AXIS_CP,
+                        t->config->hybrid_shard));
     if (t->config->training && optimizer_compresses(t->config->optimizer)) {
-        t->data[PARAMS_DENSE].worker = t->cp;
-        TRY(open_axes(t, &t->dp, AXIS_DP));
+        t->comms.data[PARAMS_DENSE].worker = t->comms.cp;
+        TRY(open_axes(t, &t->comms.dp, AXIS_DP));
     }
-    t->data[PARAMS_EXPERTS] = t->data[PARAMS_DENSE];
+    t->comms.data[PARAMS_EXPERTS] = t->comms.data[PARAMS_DENSE];
     if (t->config->model.experts > 0) TRY(open_experts(t));
     TRY(open_context(t));
     bool sums = t->config->training && optimizer_phases(t->config->optimizer) > 0;
     if (sums || (t->config->training && t->config->model.experts > 0))
-        TRY(open_axes(t, &t->stage_comm, AXIS_TP | AXIS_CP | AXIS_DP));
+        TRY(open_axes(t, &t->comms.stage, AXIS_TP | AXIS_CP | AXIS_DP));
     Status fp8 = trainer_fp8_comm(t);
-    TRY(listed(t, t->fp8_comm, fp8));
+    TRY(listed(t, t->comms.fp8, fp8));
     return open_tied(t, &shape);
 }
 
 ContextComms trainer_context(const Trainer *t)
 {
     int u = t->config->ulysses > 0 ? t->config->ulysses : 1, cp = t->mesh.size.cp;
-    Comm *others = u == 1 ? t->cp : t->ring, *ulysses = u == 1 ? NULL : u == cp ? t->cp : t->ulysses;
+    Comm *others = u == 1 ? t->comms.cp : t->comms.ring, *ulysses = u == 1 ? NULL : u == cp ? t->comms.cp
+        : t->comms.ulysses;
     if (cp == 1) return (ContextComms){ .ring = NULL };
     return (ContextComms){ .ulysses = ulysses, .overlap = !t->config->no_overlap,
         .ring = t->config->gather ? NULL : others, .gather = t->config->gather ? others : NULL };
@@ -170,10 +174,10 @@ Status trainer_data_open(Trainer *t, Transport *transport)
     if (!between_devices(t->config, transport)) return OK;
     if (chosen == DEVICE_AUTO) status = trainer_choose_transport(&chosen, t->config, transport);
     if (status == OK)
-        status = device_data_open(&t->device_data, chosen, transport, trainer_device_number(transport),
+        status = device_data_open(&t->comms.device, chosen, transport, trainer_device_number(transport),
                                   t->config->threads);
     status = agree_at_start(transport, status);
-    if (status == OK) transport->data = t->device_data;
+    if (status == OK) transport->data = t->comms.device;
     return status;
 }
 
@@ -182,7 +186,8 @@ Status trainer_data_open(Trainer *t, Transport *transport)
 enum { WORLD_AXES = 3 };
 typedef struct { Comm *of[WORLD_AXES]; } WorldAxes;
 
-static WorldAxes world_axes(const Trainer *t) { return (WorldAxes){ { t->tp, t->data_comm, t->pp } }; }
+static WorldAxes world_axes(const Trainer *t) { return (WorldAxes){ { t->comms.tp, t->comms.dp_cp,
+                                                                     t->comms.pp } }; }
 
 size_t trainer_world_window(const Trainer *t)
 {
@@ -208,15 +213,15 @@ static void over_world(Trainer *t, Tensor x, AllReduce *all_reduce, Queue *queue
 
 void trainer_world_sum(Trainer *t, Tensor x)
 {
-    over_world(t, x, comm_all_reduce, &t->queue, &t->world_window);
+    over_world(t, x, comm_all_reduce, &t->queue, &t->comms.window);
 }
 
 /* On a device the host has a queue and a window of its own. */
 static void numbers_over_world(Trainer *t, double *x, int64_t count, AllReduce *all_reduce)
 {
     bool device = t->queue.backend->device;
-    over_world(t, tensor_at(x, F64, &count, 1), all_reduce, device ? &t->host_queue : &t->queue,
-               device ? &t->host_window : &t->world_window);
+    over_world(t, tensor_at(x, F64, &count, 1), all_reduce, device ? &t->comms.host_queue : &t->queue,
+               device ? &t->comms.host_window : &t->comms.window);
 }
 
 void trainer_numbers_sum(Trainer *t, double *x, int64_t n) { numbers_over_world(t, x, n, comm_all_reduce); }
@@ -227,9 +232,9 @@ void trainer_numbers_max(Trainer *t, double *x, int64_t n)
 
 void trainer_comms_close(Trainer *t)
 {
-    while (t->comms > 0) comm_close(t->comm[--t->comms]);
-    if (t->world) comm_close(t->world);
-    if (!t->device_data) return;
-    t->device_data->close(t->device_data);
+    while (t->comms.count > 0) comm_close(t->comms.all[--t->comms.count]);
+    if (t->comms.world) comm_close(t->comms.world);
+    if (!t->comms.device) return;
+    t->comms.device->close(t->comms.device);
     t->transport->data = NULL;
 }

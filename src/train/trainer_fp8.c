@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "train/trainer.h"
+#include "train/trainer_fp8.h"
 
 static const Fp8Choice *choice_of(const Trainer *t) { return &t->config->precision.fp8; }
 static bool delayed(const Trainer *t) { return choice_of(t)->recipe == FP8_DELAYED && t->config->training; }
@@ -21,7 +22,7 @@ Status trainer_fp8_comm(Trainer *t)
 {
     if (choice_of(t)->recipe == FP8_NONE || !t->config->training) return OK;
     int axes = AXIS_TP | AXIS_CP | (choice_of(t)->recipe == FP8_DELAYED ? AXIS_DP : 0);
-    return comm_open_axes(&t->fp8_comm, t->world, &t->mesh, axes);
+    return comm_open_axes(&t->comms.fp8, t->comms.world, &t->mesh, axes);
 }
 
 static void rows_number(Trainer *t)
@@ -39,7 +40,7 @@ static void rows_number(Trainer *t)
 void trainer_fp8_open(Trainer *t)
 {
     Arena *arena = &t->arena[ARENA_PERSISTENT];
-    t->fp8.amax_comm = t->fp8_comm;
+    t->fp8.amax_comm = t->comms.fp8;
     if (!delayed(t)) return;
     rows_number(t);
     int64_t n = t->fp8.rows;
@@ -77,7 +78,7 @@ void trainer_fp8_end(Trainer *t)
 {
     if (t->fp8.rows == 0) return;
     Tensor amax = tensor_view(t->fp8.amax, tensor_count(t->fp8.amax));
-    comm_all_reduce_max(t->fp8_comm, &t->queue, amax, &t->arena[ARENA_SCRATCH]);     /* <-> tp+cp+dp */
+    comm_all_reduce_max(t->comms.fp8, &t->queue, amax, &t->arena[ARENA_SCRATCH]);     /* <-> tp+cp+dp */
     scale_kinds(t, FP8_X, FP8_DY - FP8_X, F8_E4M3);
     scale_kinds(t, FP8_DY, 1, dy_format(choice_of(t)));
 }

@@ -50,14 +50,15 @@ Status trainer_choose_kernels(Trainer *t)
     KernelFamily before = name ? kernel_family_named(name) : KERNELS_AUTO;
     KernelFamily wanted = config->kernels ? config->kernels : before, chosen = kernel_family_best();
     uint64_t mine = families_run(t->mesh.rank), preferred = mine >> chosen << chosen;
-    uint64_t all  = agree_bits(t->world, mine | preferred << PREFERRED |
+    uint64_t all  = agree_bits(t->comms.world, mine | preferred << PREFERRED |
                                UINT64_C(1) << (WANTED + wanted));                       /* <-> world */
     if (all >> WANTED == 0)                              /* collective like the first one, and it fails */
-        return agree_on(t->world, wanted, "the family of kernels in the checkpoint of --load, by its number");
+        return agree_on(t->comms.world, wanted,
+                        "the family of kernels in the checkpoint of --load, by its number");
     if (config->kernels && !(all >> wanted & 1)) {
         char list[96];
         kernel_family_list(list, (uint16_t)all);
-        return agree(t->world, mine >> wanted & 1 ? OK :
+        return agree(t->comms.world, mine >> wanted & 1 ? OK :
                      fail(BAD_OPTION, "--kernels %s: this machine does not have these instructions; every "
                           "rank runs %s", kernel_family_name(wanted), list));
     }

@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include "store/checkpoint_writer.h"
 #include "train/trainer.h"
+#include "train/trainer_moe.h"
 
 static bool has_experts(const Trainer *t) { return t->config->model.experts > 0; }
 
 static void rows_number(Trainer *t)
 {
     const ModelConfig *model = &t->config->model;
-    int ranks = comm_size(t->dispatch);
+    int ranks = comm_size(t->comms.dispatch);
     int64_t layers = model_layers(model);
     t->moe.row = calloc((size_t)layers, sizeof *t->moe.row);
     CHECK(t->moe.row, "no memory for the rows of %lld layers", (long long)layers);
@@ -33,8 +34,8 @@ void trainer_moe_open(Trainer *t)
     Dtype statistic = t->precision.statistic;
     if (!has_experts(t)) return;
     rows_number(t);
-    t->moe.dispatch = t->dispatch;
-    t->moe.sequence = t->sequence;
+    t->moe.dispatch = t->comms.dispatch;
+    t->moe.sequence = t->comms.sequence;
     t->moe.shards   = t->mesh.size.etp;
     t->moe.overlap  = !t->config->no_overlap;
     if (model->moe.bias && t->moe.rows > 0)
@@ -68,14 +69,14 @@ void trainer_moe_end(Trainer *t)
     Arena *scratch = &t->arena[ARENA_SCRATCH];
     if (!has_experts(t)) return;
     if (t->moe.rows > 0)
-        comm_all_reduce(t->stage_comm, &t->queue, load, scratch);              /* <-> tp+cp+dp: all-reduce */
+        comm_all_reduce(t->comms.stage, &t->queue, load, scratch);              /* <-> tp+cp+dp: all-reduce */
     if (tensor_present(t->moe.bias_nE))
         expert_bias_update(&t->queue, (ExpertBiasUpdate){ .bias_LE = t->moe.bias_nE, .load_LE = load,
             .rate = moe->bias_rate });
     fill_zero(&t->queue, (FillZero){ .y = t->moe_summary });
     if (t->moe.rows > 0)
         load_summary(&t->queue, (LoadSummary){ .summary_S = t->moe_summary, .load_LE = load });
-    comm_all_reduce(t->pp, &t->queue, t->moe_summary, scratch);                   /* <-> pp: all-reduce */
+    comm_all_reduce(t->comms.pp, &t->queue, t->moe_summary, scratch);  /* <-> pp: all-reduce */
 }
 
 /* Means over layers, and over tokens. */
@@ -83,7 +84,7 @@ MoeReport trainer_moe_report(Trainer *t)
 {
     double read[1 + MOE_SUMS], number[1 + MOE_SUMS];
     const ModelConfig *model = &t->config->model;
-    double tokens = (double)(t->batch * model->sequence), layers = 0;
+    double tokens = (double)(t->run.batch * model->sequence), layers = 0;
     if (!has_experts(t) || !t->moe_summary.data) return (MoeReport){ 0 };
     for (int64_t l = 0; l < model_layers(model); l++) layers += model_layer_is_moe(model, l);
     queue_read(&t->queue, read, t->moe_summary.data, tensor_bytes(t->moe_summary));

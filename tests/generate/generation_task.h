@@ -3,6 +3,7 @@
 /* Prompts that a tiny model continues under a layout, and what it is continued by. */
 #include "generate/generate.h"
 #include "eval/windows.h"
+#include "train/step.h"
 #include "train/moe_layouts.h"
 
 enum { CAPACITY = 14, WORDS = 61, PROMPTS = 7, WIDEST = 9 };
@@ -110,9 +111,9 @@ static void work(Trainer *t, void *context)
     Rank *rank = context;
     Task *task = rank->task;
     int64_t rows = task->rows * t->config->model.sequence / t->mesh.size.cp;
-    if (task->documents && comm_dry(t->world)) trainer_evaluate(t, 1, NULL, NULL);
-    EngineSetup setup = { .executor = &t->executor, .pipeline = &t->pipeline, .schedule = &t->valid_schedule, .world = t->world,
-        .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = &rank->session, .rows = rows, .page = task->page ? task->page : 3,
+    if (task->documents && comm_dry(t->comms.world)) trainer_evaluate(t, 1, NULL, NULL);
+    EngineSetup setup = { .executor = &t->train.executor, .pipeline = &t->train.pipeline, .schedule = &t->valid.schedule, .world = t->comms.world,
+        .tp = t->comms.tp, .cp = t->comms.cp, .pp = t->comms.pp, .data = t->comms.dp_cp, .arena = &rank->session, .rows = rows, .page = task->page ? task->page : 3,
         .sequences = task->rows * task->micros, .capacity = CAPACITY, .end = task->end, .int8 = task->int8,
         .see_logits = task->unseen ? NULL : look, .context = rank };
     if (task->beams) search(&setup, rank);

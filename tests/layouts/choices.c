@@ -22,7 +22,7 @@ void choices_written(Choices *choices) { choices->known = true; }
 void choices_follow(Choices *choices, const Trainer *trainer)
 {
     following = choices;
-    step = trainer ? (int)trainer->step : 0;
+    step = trainer ? (int)trainer->run.step : 0;
     CHECK(step <= STEPS, "step %d", step);
 }
 

@@ -30,7 +30,7 @@ static PipelineSlot slot_of(const OrderWatch *w, int slot) { return w->compute.s
 
 static int slots(const OrderWatch *w)
 {
-    int n = w->trainer->executor.slots;
+    int n = w->trainer->train.executor.slots;
     return n < ORDER_SLOTS ? n : ORDER_SLOTS;
 }
 
@@ -39,7 +39,7 @@ static const void *memory(Hidden x) { return x.n > 0 ? x.t[0].data : NULL; }
 /* The number of the gradient buffer of a chunk that has this memory. */
 static int buffer_of(const OrderWatch *w, const Hidden *buffers, int chunk, Hidden x)
 {
-    int each = w->trainer->pipeline.buffers;
+    int each = w->trainer->train.pipeline.buffers;
     for (int i = 0; i < each; i++)
         if (memory(buffers[chunk * each + i]) == memory(x)) return i;
     return STRANGE;
@@ -78,8 +78,8 @@ static void forward(void *context, int chunk, int slot)
 static void backward_input(void *context, int chunk, int slot, Hidden dx, Hidden dy)
 {
     OrderWatch *w = context;
-    const Pipeline *p = &w->trainer->pipeline;
-    const Schedule *s = w->trainer->train_schedule;           /* those of other batch sizes have the same stages */
+    const Pipeline *p = &w->trainer->train.pipeline;
+    const Schedule *s = w->trainer->train.schedule;           /* those of other batch sizes have the same stages */
     bool local = schedule_after(&s->shape, s->stage, chunk) == s->stage;
     int out = dx.n > 0 ? buffer_of(w, p->grad_out, chunk, dx) : UNKNOWN;
     int in  = dy.n == 0 ? UNKNOWN : buffer_of(w, local ? p->grad_out : p->grad_in, chunk + local, dy);
@@ -149,7 +149,7 @@ void __wrap_pipeline_run(Pipeline *pipeline, const Schedule *schedule, PipelineC
 void __wrap_pipeline_run(Pipeline *p, const Schedule *schedule, PipelineCalls calls)
 {
     OrderWatch *w = watching;
-    if (!w || schedule == &w->trainer->valid_schedule) {
+    if (!w || schedule == &w->trainer->valid.schedule) {
         __real_pipeline_run(p, schedule, calls);
         return;
     }
@@ -174,7 +174,7 @@ void __wrap_pipeline_run(Pipeline *p, const Schedule *schedule, PipelineCalls ca
 
 static int channel_of(const OrderWatch *w, const Comm *comm)
 {
-    const Channels *channels = &w->trainer->channels;
+    const Channels *channels = &w->trainer->comms.channels;
     for (int i = 0; i < channels->count; i++)
         if (channels->channel[i].comm == comm) return i;
     return -1;
@@ -183,7 +183,7 @@ static int channel_of(const OrderWatch *w, const Comm *comm)
 /* The slot or the buffer whose memory the message reads or writes, and the chunk. */
 static void message(OrderWatch *w, const Channel *channel, Tensor x)
 {
-    const Pipeline *p = &w->trainer->pipeline;
+    const Pipeline *p = &w->trainer->train.pipeline;
     const Hidden *buffers = channel->out ? p->grad_out : p->grad_in;
     int chunks = w->trainer->stage.chunks, found = STRANGE, chunk = STRANGE, micro = UNKNOWN;
     for (int i = 0; i < slots(w) && !channel->gradients; i++)
@@ -215,8 +215,8 @@ static Pending seen(const Comm *comm, Tensor x, bool out, Pending pending)
     OrderWatch *w = watching;
     int channel = w ? channel_of(w, comm) : -1;
     if (channel < 0) return pending;
-    CHECK(w->trainer->channels.channel[channel].out == out, "a channel is used in the other direction");
-    message(w, &w->trainer->channels.channel[channel], x);
+    CHECK(w->trainer->comms.channels.channel[channel].out == out, "a channel is used in the other direction");
+    message(w, &w->trainer->comms.channels.channel[channel], x);
     if (pending.slot >= 0) w->posted[channel][pending.slot] = w->count - 1;
     return pending;
 }

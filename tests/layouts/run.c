@@ -16,6 +16,9 @@
 #include "base/leaks.h"
 #include "base/log.h"
 #include "comm/test_transports.h"
+#include "train/measure.h"
+#include "train/step.h"
+#include "train/trainer_checkpoint.h"
 
 typedef struct { const LayoutRun *what; const TrainConfig *config; Result *result; char *traffic[RANKS_MOST];
                  Copies copies[RANKS_MOST]; ChoiceGap gap[RANKS_MOST]; } Run;
@@ -25,18 +28,18 @@ typedef struct { const LayoutRun *what; const TrainConfig *config; Result *resul
 enum { RANK_TRAFFIC = TRAFFIC_MOST / RANKS_MOST - 1 };
 
 /* The communicators of the rank, the world last. */
-static Comm *comm_at(const Trainer *t, int i) { return i < t->comms ? t->comm[i] : t->world; }
+static Comm *comm_at(const Trainer *t, int i) { return i < t->comms.count ? t->comms.all[i] : t->comms.world; }
 
 static void traffic_reset(Trainer *t)
 {
-    for (int i = 0; i <= t->comms; i++) comm_sent_reset(comm_at(t, i));
+    for (int i = 0; i <= t->comms.count; i++) comm_sent_reset(comm_at(t, i));
 }
 
 static void traffic_read(const Trainer *t, char *text)
 {
     size_t used = 0;
     text[0] = 0;
-    for (int i = 0; i <= t->comms; i++)
+    for (int i = 0; i <= t->comms.count; i++)
         for (SentVerb v = 0; v < SENT_VERBS; v++) {
             Sent sent = comm_sent(comm_at(t, i), v);
             if (sent.calls == 0 && sent.bytes == 0) continue;
@@ -68,9 +71,9 @@ static Status memory_compare(const Trainer *t, const ArenaSizes *dry, bool resum
         if ((fewer ? t->arena[i].peak > dry->bytes[i] : t->arena[i].peak != dry->bytes[i]) || t->arena[i].size != dry->bytes[i])
             return fail(BAD_SHAPE, "rank %d: arena %s has %zu bytes and uses %zu, its dry run said %zu", t->mesh.rank,
                         t->arena[i].name, t->arena[i].size, t->arena[i].peak, dry->bytes[i]);
-    if (stage_executor_slot_bytes(&t->executor) == dry->slot) return OK;
+    if (stage_executor_slot_bytes(&t->train.executor) == dry->slot) return OK;
     return fail(BAD_SHAPE, "rank %d: a slot has %zu bytes, its dry run said %zu", t->mesh.rank,
-                stage_executor_slot_bytes(&t->executor), dry->slot);
+                stage_executor_slot_bytes(&t->train.executor), dry->slot);
 }
 
 static Status rank_steps(Trainer *t, Run *run)

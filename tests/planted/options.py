@@ -63,7 +63,7 @@ OPTIONS = [
     ("micro-batches of an epoch of fairseq's that stay those of the first", "src/compat/fairseq/fairseq_batches.c",
      "f->freq[e < f->freqs ? e : f->freqs - 1]", "f->freq[0]", "cli.fairseq"),
     ("a schedule by steps that counts a step's samples", "src/train/step.c",
-     "return t->config->lr.by_steps ? (int64_t)t->config->lr.step : t->batch;", "return t->batch;", "cli.fairseq"),
+     "return t->config->lr.by_steps ? (int64_t)t->config->lr.step : t->run.batch;", "return t->run.batch;", "cli.fairseq"),
     ("a host of a job counted from the next one on", "src/compat/alcf/agpt.c",
      "machine.hosts >= choices", "machine.hosts > choices", "cli.agpt"),
     ("a run that is not resumed on another number of ranks", "src/compat/alcf/agpt_folders.c",

@@ -1,6 +1,8 @@
 /* After the first step nothing is allocated: calls of malloc, calloc and realloc are counted while steps run,
  * on every rank and transport thread. */
 #include <stdatomic.h>
+#include "train/measure.h"
+#include "train/step.h"
 #include "train/harness.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -29,13 +31,13 @@ static Status steps_rank(Transport *transport, void *context)
     TRY(trainer_open(&t, &job->config, transport, &sizes));
     trainer_init(&t);
     trainer_step(&t);
-    comm_barrier(t.world);
+    comm_barrier(t.comms.world);
     if (transport->rank == 0) atomic_store(&counting, 1);
-    comm_barrier(t.world);
+    comm_barrier(t.comms.world);
     for (int i = 0; i < 3; i++) trainer_step(&t);
-    comm_barrier(t.world);
+    comm_barrier(t.comms.world);
     if (transport->rank == 0) atomic_store(&counting, 0);
-    comm_barrier(t.world);
+    comm_barrier(t.comms.world);
     trainer_close(&t);
     return OK;
 }

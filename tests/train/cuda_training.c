@@ -2,6 +2,8 @@
  * one): losses, gradient norms and evaluations of a tiny GPT and Llama with dropout are those of `cpu` and
  * `ref`; runs repeat to the bit, also resumed or recomputed; each arena takes the bytes of its dry run
  * (job_run); what has no kernel is refused. */
+#include "train/measure.h"
+#include "train/step.h"
 #include "train/cuda_job.h"
 #include "train/layouts.h"
 
@@ -161,8 +163,8 @@ static const Counted counted[] = {
 static int64_t calls_of(const Trainer *t)
 {
     int64_t calls = 0;
-    for (int i = 0; i < t->comms; i++)
-        for (SentVerb v = 0; v < SENT_VERBS; v++) calls += comm_size(t->comm[i]) > 1 ? comm_sent(t->comm[i], v).calls : 0;
+    for (int i = 0; i < t->comms.count; i++)
+        for (SentVerb v = 0; v < SENT_VERBS; v++) calls += comm_size(t->comms.all[i]) > 1 ? comm_sent(t->comms.all[i], v).calls : 0;
     return calls;
 }
 

@@ -1,6 +1,7 @@
 /* Each evaluation continues after the samples of the one before: which samples it takes follows from the step
  * alone, under every layout and after a resume. And what is evaluated on may come from paths of its own. */
 #include "eval/windows.h"
+#include "train/step.h"
 #include "train/layouts.h"
 #include "train/moe_layouts.h"
 
@@ -12,7 +13,7 @@ static void evaluate_turns(Trainer *t, void *context)
 {
     SplitLosses *losses = context;
     for (int turn = (int)losses->from; turn < TURNS; turn++) {
-        t->step = (turn + 1) * EVERY;
+        t->run.step = (turn + 1) * EVERY;
         double loss = trainer_evaluate_split(t, SPLIT_VALID);
         if (t->mesh.rank == 0) losses->valid[turn] = loss;
     }
@@ -240,9 +241,9 @@ static void evaluate_sets(Trainer *t, void *context)
     for (int set = 0; set < DATA_SETS; set++) {
         if (set == SPLIT_TRAIN || !train_config_takes(t->config, set)) continue;
         double first = trainer_evaluate_split(t, set);
-        t->step += EVERY;
+        t->run.step += EVERY;
         double again = trainer_evaluate_split(t, set);
-        if (first != again) fail_msg("data set %d: loss %.17g, again %.17g %s", set, first, again, t->failure);      /* it begins anew each time */
+        if (first != again) fail_msg("data set %d: loss %.17g, again %.17g %s", set, first, again, t->input.failure);      /* it begins anew each time */
         if (t->mesh.rank == 0) losses[set] = first;
     }
 }

@@ -1,5 +1,6 @@
 /* The parameters of experts without a step: initial values and checkpoints do not depend on the layout, gradients are summed over the
  * ranks that have parts of them, and over all ranks each element is counted once. Numbers are integers, so that sums are exact. */
+#include "train/trainer_checkpoint.h"
 #include "train/harness.h"
 
 typedef struct { Layout l; int ep, etp; } ExpertLayout;

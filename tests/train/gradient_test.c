@@ -7,6 +7,7 @@
  * of n elements: along most directions |g . d| is about |g| / sqrt n. So that no wrong gradient hides behind
  * the measure, each tensor's gradient is also scaled by 1 + 1e-6, and changed in one element by 1e-6 of its
  * norm: both must be seen.   */
+#include "train/step.h"
 #include "train/whole.h"
 
 #ifdef JOTUN_DEBUG
@@ -99,16 +100,16 @@ static void corpus_short(const char *prefix)
 static void fill(void *context, Batch *batch, int micro)
 {
     Trainer *t = context;
-    Status status = loader_fill(&t->loader[SPLIT_TRAIN], batch, t->samples, micro, t->config->model.vocabulary);
+    Status status = loader_fill(&t->input.loader[SPLIT_TRAIN], batch, t->run.samples, micro, t->config->model.vocabulary);
     if (status != OK) fail_msg("%s", fail_text());
 }
 
 /* The step's loss, forward alone; trainer_gradients has turned dropout on */
 static double loss_sum(Trainer *t)
 {
-    fill_zero(&t->queue, (FillZero){ .y = t->own_sums_S });
-    pipeline_run(&t->pipeline, &t->valid_schedule, (PipelineCalls){ .context = t, .fill = fill });
-    return ((double *)t->own_sums_S.data)[SUM_LOSS];
+    fill_zero(&t->queue, (FillZero){ .y = t->sums.own_S });
+    pipeline_run(&t->train.pipeline, &t->valid.schedule, (PipelineCalls){ .context = t, .fill = fill });
+    return ((double *)t->sums.own_S.data)[SUM_LOSS];
 }
 
 typedef struct { Trainer *trainer; double *weight, *gradient, *start, *direction; int64_t count; } Line;
@@ -159,7 +160,7 @@ static Errors tensor_errors(Trainer *t, Gradients *g, const Bucket *k, const Par
     Line l = { .trainer = t, .start = start, .direction = direction, .count = p->global[0] * p->global[1],
                .weight = (double *)k->weights.data + p->at, .gradient = (double *)k->grads.data + p->at };
     Errors e = { 0 };
-    double tokens = ((double *)t->sums_S.data)[SUM_TOKENS];
+    double tokens = ((double *)t->sums.total_S.data)[SUM_TOKENS];
     double norm = tokens * whole_measure(g, whole_find(g, p->name), &t->config->model);
     assert_true(l.count <= MOST);
     memcpy(start, l.weight, (size_t)l.count * sizeof *start);

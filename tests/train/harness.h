@@ -15,7 +15,10 @@
 #include "base/seam.h"
 #include "comm/test_transports.h"
 #include "store/safetensors.h"
+#include "train/measure.h"
+#include "train/step.h"
 #include "train/trainer.h"
+#include "train/trainer_checkpoint.h"
 #include <cmocka.h>                     /* last: it has a macro called fail */
 
 /* hybrid: ranks of a shard group; ulysses, gather: of TrainConfig; the fields from hybrid on are 0 where a row leaves
@@ -131,7 +134,7 @@ static inline int64_t arenas_off(const Trainer *t, const ArenaSizes *dry)
         if (more != 0) fprintf(stderr, "rank %d, arena %s: %lld bytes above its dry run\n", t->mesh.rank, t->arena[i].name, (long long)more);
         off += llabs(more) + llabs((int64_t)t->arena[i].size - (int64_t)dry->bytes[i]);
     }
-    int64_t slot = (int64_t)stage_executor_slot_bytes(&t->executor) - (int64_t)dry->slot;
+    int64_t slot = (int64_t)stage_executor_slot_bytes(&t->train.executor) - (int64_t)dry->slot;
     if (slot != 0) fprintf(stderr, "rank %d, slot: %lld bytes above its dry run\n", t->mesh.rank, (long long)slot);
     return off + llabs(slot);
 }

@@ -2,9 +2,11 @@
  * calls, flops and bytes of every op, and calls and payload of every comm are those of the whole step, run
  * dry. And dry runs leak no memory. */
 #include <malloc.h>
+#include "train/measure.h"
+#include "train/step.h"
 #include "train/layouts.h"
 
-static Comm *comm_at(const Trainer *t, int i) { return i < t->comms ? t->comm[i] : t->world; }
+static Comm *comm_at(const Trainer *t, int i) { return i < t->comms.count ? t->comms.all[i] : t->comms.world; }
 
 static int imax(int a, int b) { return a > b ? a : b; }
 
@@ -20,15 +22,15 @@ static void remake(Schedule *s, const Trainer *t, int micros)
 /* All of it, as trainer_count does for few micro-batches */
 static void count_whole(Trainer *t, ArenaSizes *sizes)
 {
-    remake(t->train_schedule, t, t->micros);
-    remake(&t->valid_schedule, t, t->valid_micros);
-    t->pipeline.rows = t->train_schedule->rows;
-    t->pipeline.pending = realloc(t->pipeline.pending, (size_t)t->pipeline.rows * sizeof *t->pipeline.pending);
+    remake(t->train.schedule, t, t->train.micros);
+    remake(&t->valid.schedule, t, t->valid.micros);
+    t->train.pipeline.rows = t->train.schedule->rows;
+    t->train.pipeline.pending = realloc(t->train.pipeline.pending, (size_t)t->train.pipeline.rows * sizeof *t->train.pipeline.pending);
     *sizes = (ArenaSizes){ .bytes = { 0 } };
     trainer_step(t);
     trainer_evaluate(t, 1, NULL, NULL);
-    sizes->slot = stage_executor_slot_bytes(&t->executor);
-    for (int i = 0; i < t->executor.slots; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot);
+    sizes->slot = stage_executor_slot_bytes(&t->train.executor);
+    for (int i = 0; i < t->train.executor.slots; i++) arena_push(&t->arena[ARENA_ACTIVATIONS], "slots", sizes->slot);
     for (int i = 0; i < ARENAS; i++) sizes->bytes[i] = t->arena[i].peak;
 }
 
@@ -40,7 +42,7 @@ static void compare_counts(const Trainer *whole, const Trainer *few, const char 
             fail_msg("%s, %s: %lld calls, %.17g flops, %.17g bytes; the whole step has %lld, %.17g, %.17g", name, op_name(op),
                      (long long)b->calls, b->flops, b->bytes, (long long)a->calls, a->flops, a->bytes);
     }
-    for (int i = 0; i <= whole->comms; i++)
+    for (int i = 0; i <= whole->comms.count; i++)
         for (SentVerb v = 0; comm_at(whole, i) && v < SENT_VERBS; v++) {
             Sent a = comm_sent(comm_at(whole, i), v), b = comm_sent(comm_at(few, i), v);
             if (a.calls != b.calls || a.bytes != b.bytes)
@@ -63,7 +65,7 @@ static void compare_rank(const TrainConfig *config, const Layout *layout, int ra
         for (int tag = 0; tag < few.arena[i].tags; tag++) assert_int_equal(few.arena[i].tag[tag].peak, whole.arena[i].tag[tag].peak);
     }
     assert_int_equal(a.slot, b.slot);
-    assert_int_equal(few.executor.slots, imax(whole.train_schedule->slots, whole.valid_schedule.slots));
+    assert_int_equal(few.train.executor.slots, imax(whole.train.schedule->slots, whole.valid.schedule.slots));
     compare_counts(&whole, &few, layout->name);
     trainer_close(&whole);
     trainer_close(&few);
@@ -109,8 +111,8 @@ static void test_many_micro_batches(void **state)
             Transport *transport = transport_dry_open(0, many[l].ranks);
             if (trainer_open(&t, &config, transport, NULL) != OK) fail_msg("%s", fail_text());
             trainer_count(&t, &sizes);
-            rows[i][0] = t.train_schedule->rows;
-            rows[i][1] = t.valid_schedule.rows;
+            rows[i][0] = t.train.schedule->rows;
+            rows[i][1] = t.valid.schedule.rows;
             flops[i]   = queue_flops(&t.queue);
             trainer_close(&t);
             transport->close(transport);

@@ -2,6 +2,7 @@
  * (after Korthikanti et al. 2022, arXiv 2205.05198, table 2), with and without recomputation, under tensor and
  * sequence parallelism, pipeline schedules and deferred weight gradients. Every term is one allocation, so it
  * is rounded up to the arena's alignment. */
+#include "train/measure.h"
 #include "train/layouts.h"
 
 /* G key-value heads of a rank, one where there are more ranks. T tokens of a micro-batch held by the tensor-parallel group; t of them outside of regions; e bytes of an
@@ -120,20 +121,20 @@ static void compare_rank(const TrainConfig *config, const Layout *layout, int ra
     trainer_count(&t, &sizes);
     Terms terms = terms_of(config, n->element, n->statistic);
     int64_t slot = 0, recomputed = 0, buffers = 0;
-    ScheduleShape whole = train_config_schedule(config, t.micros);
+    ScheduleShape whole = train_config_schedule(config, t.train.micros);
     for (int c = 0; c < config->chunks; c++) {
         bool first = stage_is_first(&t.stage, c), last = stage_is_last(&t.stage, c);
         int64_t again, bytes = slot_of(config, &terms, t.stage.count[c] - first - last, first, &again);
         if (bytes > slot) slot = bytes;
         if (again > recomputed) recomputed = again;
-        int next = schedule_after(&t.train_schedule->shape, t.stage.stage, c);
+        int next = schedule_after(&t.train.schedule->shape, t.stage.stage, c);
         bool receives = next >= 0 && next != t.stage.stage;    /* gradients, and sends or hands over */
         buffers += schedule_buffers(&whole) * (!first + receives) * terms.x;
     }
     if ((int64_t)sizes.slot != slot || (int64_t)sizes.bytes[ARENA_RECOMPUTED] != recomputed)
         fail_msg("%s, %s, %s, rank %d: a slot of %zu and %zu recomputed, the terms sum up to %lld and %lld", n->name,
                  layout->name, mode, rank, sizes.slot, sizes.bytes[ARENA_RECOMPUTED], (long long)slot, (long long)recomputed);
-    int64_t slots = t.executor.slots * bytes_of(slot, 1);
+    int64_t slots = t.train.executor.slots * bytes_of(slot, 1);
     assert_int_equal(sizes.bytes[ARENA_ACTIVATIONS], slots + buffers);
     trainer_close(&t);
     transport->close(transport);

@@ -1,5 +1,6 @@
 /* What a layer of experts keeps for backward, of the dry run against the formulas of docs/memory.md, to the byte; and
  * that neither a slot nor scratch grows with the parts that experts are divided into. */
+#include "train/measure.h"
 #include "train/moe_layouts.h"
 
 enum { RANKS = 8, MOST_LAYERS = 4 };

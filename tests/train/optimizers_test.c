@@ -1,5 +1,8 @@
 /* Optimizers against PyTorch in float64 (tests/oracles/optimizers.py made tests/golden/optimizers.safetensors):
  * 50 losses and gradient norms of whole training runs, on one rank, and under sixteen layouts those of three of them, with JOTUN_FULL=1 of all. */
+#include "train/step.h"
+#include "train/trainer_checkpoint.h"
+#include "train/trainer_optimizer.h"
 #include "train/formula.h"
 
 enum { COURSE = 50, LAYOUT_COUNT = 16 };
@@ -66,8 +69,8 @@ typedef struct { double loss[COURSE], norm[COURSE], hessian[COURSE]; int64_t off
 static double hessian_sum(const Trainer *t)
 {
     double sum = 0;
-    for (int i = 0; i < t->optimizer.pieces; i++)
-        for (int64_t e = 0; t->optimizer.piece[i].saves && e < t->optimizer.piece[i].count; e++) sum += real_get(t->optimizer.piece[i].state[1], e);
+    for (int i = 0; i < t->update.optimizer.pieces; i++)
+        for (int64_t e = 0; t->update.optimizer.piece[i].saves && e < t->update.optimizer.piece[i].count; e++) sum += real_get(t->update.optimizer.piece[i].state[1], e);
     return sum;
 }
 
@@ -246,8 +249,8 @@ static void watch_hessian(Trainer *t, void *context)
     for (int s = 0; s < ESTIMATED; s++) {
         trainer_step(t);
         h->sum[t->mesh.rank][s] = 0;
-        for (int i = 0; i < t->optimizer.pieces; i++) {
-            const OptimizerPiece *p = &t->optimizer.piece[i];
+        for (int i = 0; i < t->update.optimizer.pieces; i++) {
+            const OptimizerPiece *p = &t->update.optimizer.piece[i];
             const double *hessian = (const double *)p->state[1].data + p->counted_first - p->first;
             for (int64_t e = 0; e < p->counted; e++) h->sum[t->mesh.rank][s] += hessian[e];
         }
@@ -326,8 +329,8 @@ static void overflow_estimates(Trainer *t, void *context)
     for (int i = 0; i < 12; i++) {
         StepReport r = trainer_step(t);
         left_out += r.estimate.left_out;
-        if (r.estimate.left_out) assert_true(hessian_sum(t) == 0 && t->estimated == 0 && !r.estimate.spike && !isfinite(r.estimate.norm));
-        else assert_true(hessian_sum(t) > 0 && t->estimated == 1);
+        if (r.estimate.left_out) assert_true(hessian_sum(t) == 0 && t->run.estimated == 0 && !r.estimate.spike && !isfinite(r.estimate.norm));
+        else assert_true(hessian_sum(t) > 0 && t->run.estimated == 1);
     }
     assert_true(left_out > 1 && left_out < 8);
 }
@@ -352,11 +355,11 @@ typedef struct { Sent sums[RANKS_MAX], parts[RANKS_MAX]; } Messages;
 static void count_step(Trainer *t, void *context)
 {
     Messages *m = context;
-    comm_sent_reset(t->stage_comm);
-    comm_sent_reset(t->tp);
+    comm_sent_reset(t->comms.stage);
+    comm_sent_reset(t->comms.tp);
     trainer_step(t);
-    m->sums[t->mesh.rank]  = comm_sent(t->stage_comm, SENT_ALL_REDUCE);
-    m->parts[t->mesh.rank] = comm_sent(t->tp, SENT_ALL_TO_ALL);
+    m->sums[t->mesh.rank]  = comm_sent(t->comms.stage, SENT_ALL_REDUCE);
+    m->parts[t->mesh.rank] = comm_sent(t->comms.tp, SENT_ALL_TO_ALL);
 }
 
 /* Messages of the second step with signs, over data-parallel ranks. */
@@ -366,12 +369,12 @@ static void count_signs(Trainer *t, void *context)
 {
     SignMessages *m = context;
     for (int i = 0; i < 2; i++) trainer_step(t);
-    comm_sent_reset(t->data_comm);
-    comm_sent_reset(t->dp);
+    comm_sent_reset(t->comms.dp_cp);
+    comm_sent_reset(t->comms.dp);
     trainer_step(t);
-    m->gradients[t->mesh.rank] = comm_sent(t->data_comm, SENT_ALL_REDUCE);
-    m->out[t->mesh.rank]  = comm_sent(t->dp, SENT_ALL_TO_ALL);
-    m->back[t->mesh.rank] = comm_sent(t->dp, SENT_ALL_GATHER);
+    m->gradients[t->mesh.rank] = comm_sent(t->comms.dp_cp, SENT_ALL_REDUCE);
+    m->out[t->mesh.rank]  = comm_sent(t->comms.dp, SENT_ALL_TO_ALL);
+    m->back[t->mesh.rank] = comm_sent(t->comms.dp, SENT_ALL_GATHER);
 }
 
 /* No gradients, only the four numbers that a step sums over 4 ranks; of each block of n elements n / 8 bytes in whole bytes for each of the ranks, of which a rank keeps its own. */

@@ -54,12 +54,12 @@ static void look(Trainer *t, void *context)
     for (int which = 0; which < BESIDE; which++) {
         size_t mark = arena_mark(&arena);
         for (int i = 0; i < COUNT; i++) ((float *)x.data)[i] = (float)(t->mesh.rank + 1);
-        comm_barrier(t->world);
-        Pending pending = comm_all_reduce_begin(t->world, q, x, &arena);                    /* <-> all ranks */
+        comm_barrier(t->comms.world);
+        Pending pending = comm_all_reduce_begin(t->comms.world, q, x, &arena);                    /* <-> all ranks */
         for (int turn = 0; turn < turns_most && !is_sum(x.data); turn++) perform(q, which, &o);
         beside[which].done[t->mesh.rank] = is_sum(x.data);
-        comm_barrier(t->world);
-        comm_wait(t->world, pending);
+        comm_barrier(t->comms.world);
+        comm_wait(t->comms.world, pending);
         assert_true(is_sum(x.data));
         arena_reset(&arena, mark);
     }

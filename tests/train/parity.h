@@ -3,6 +3,7 @@
 /* Small models against PyTorch in float64 (tests/oracles/parity.py and moe.py): loss, the gradient of every
  * tensor, 20 steps of AdamW with warm-up, decay and clipping. Weights and tokens come from formulas which both
  * sides have (train/formula.h). A step takes all samples there are, so the loader's order does not matter. */
+#include "train/step.h"
 #include "train/formula.h"
 
 enum { STEPS = 20 };

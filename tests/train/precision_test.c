@@ -1,6 +1,7 @@
 /* The same numbers under every layout in fp32, bf16, fp16 and with 8-bit inputs: loss and gradients of the second
  * step on `cpu`, after one with a learning rate of 0, dropout on, against one rank, and that one against `ref`.
  * Losses: absolute, of about 4. Gradients: the distance of each tensor in norms of that tensor. */
+#include "train/step.h"
 #include "train/layouts.h"
 #include "train/whole.h"
 
@@ -33,8 +34,8 @@ static void take(Trainer *t, void *context)
     trainer_step(t);
     Fp8Recipe recipe = t->config->precision.fp8.recipe;
     /* current scaling: those of the last micro-batch, where they are easily found */
-    const UnitSave *save = recipe == FP8_CURRENT && t->executor.slots == 1 ? t->executor.slot[0].save : NULL;
-    bool writes = t->mesh.at.tp == 0 && comm_rank(t->data_comm) == 0 && recipe != FP8_NONE;
+    const UnitSave *save = recipe == FP8_CURRENT && t->train.executor.slots == 1 ? t->train.executor.slot[0].save : NULL;
+    bool writes = t->mesh.at.tp == 0 && comm_rank(t->comms.dp_cp) == 0 && recipe != FP8_NONE;
     for (int l = 0; l < taken->layers && writes; l++) {
         const float *scale = save && l < LAYERS ? save[l + 1].block.fp8.scale.data : NULL;
         if (t->fp8.row && t->fp8.row[l] >= 0)

@@ -1,5 +1,6 @@
 /* Runs whose batch size changes with the samples consumed: under every layout the losses of one rank, and resumed after any step
  * the same bits, whichever schedule of the pipeline and order of the data they have. */
+#include "train/step.h"
 #include "train/layouts.h"
 
 enum { RAMP_STEPS = 6 };
@@ -38,12 +39,12 @@ static void see_position(Trainer *t, void *context)
 {
     const int *row = context;
     int64_t samples = 0;
-    for (int i = 0; i < t->step; i++) samples += sizes[*row][i];
-    assert_int_equal(t->samples, samples);
-    assert_int_equal(t->updated_samples, samples);
-    assert_int_equal(t->steps, RAMP_STEPS);
+    for (int i = 0; i < t->run.step; i++) samples += sizes[*row][i];
+    assert_int_equal(t->run.samples, samples);
+    assert_int_equal(t->run.updated_samples, samples);
+    assert_int_equal(t->run.steps, RAMP_STEPS);
     /* of the last step, by the samples before it */
-    int64_t before = samples - sizes[*row][t->step - 1];
+    int64_t before = samples - sizes[*row][t->run.step - 1];
     assert_true(t->step_state.lr == lr_at(&t->config->lr, before));
     assert_true(t->step_state.weight_decay == weight_decay_at(&t->config->weight_decay, before));
     assert_int_equal(trainer_samples_at_end(t), *row ? 44 : 52);
@@ -122,7 +123,7 @@ static void ramp_orders(void **state)
 static void see_end(Trainer *t, void *context)
 {
     int64_t *end = context;
-    if (t->mesh.rank == 0) end[0] = t->step, end[1] = t->steps;
+    if (t->mesh.rank == 0) end[0] = t->run.step, end[1] = t->run.steps;
 }
 
 static void ends_by_samples(void **state)
@@ -142,12 +143,12 @@ static void ends_by_samples(void **state)
 /* The first steps overflow and are skipped: they consume samples and advance neither schedule; a checkpoint keeps the difference. */
 static void see_skips(Trainer *t, void *context)
 {
-    int64_t *steps = context, skipped = t->step - t->step_state.updates, updated = 0;
-    for (int64_t i = skipped; i < t->step; i++) updated += sizes[0][i];
-    assert_int_equal(t->step, *steps);
+    int64_t *steps = context, skipped = t->run.step - t->step_state.updates, updated = 0;
+    for (int64_t i = skipped; i < t->run.step; i++) updated += sizes[0][i];
+    assert_int_equal(t->run.step, *steps);
     assert_true(skipped > 0 && skipped < 4);
-    assert_int_equal(t->updated_samples, updated);
-    if (t->step_state.lr > 0) assert_true(t->step_state.lr == lr_at(&t->config->lr, updated - sizes[0][t->step - 1]));
+    assert_int_equal(t->run.updated_samples, updated);
+    if (t->step_state.lr > 0) assert_true(t->step_state.lr == lr_at(&t->config->lr, updated - sizes[0][t->run.step - 1]));
 }
 
 static void skipped_steps(void **state)
@@ -173,14 +174,14 @@ static void see_left_out(Trainer *t, void *context)
 {
     double lr = t->step_state.lr;
     (void)context;
-    assert_int_equal(t->samples, 4);
+    assert_int_equal(t->run.samples, 4);
     trainer_leave_out(t);
-    assert_int_equal(t->step, 2);
-    assert_int_equal(t->samples, 8);
-    assert_int_equal(t->updated_samples, 4);
+    assert_int_equal(t->run.step, 2);
+    assert_int_equal(t->run.samples, 8);
+    assert_int_equal(t->run.updated_samples, 4);
     StepReport r = trainer_step(t);
     assert_int_equal(r.samples, 8);
-    assert_int_equal(t->samples, 16);
+    assert_int_equal(t->run.samples, 16);
     assert_true(r.lr > lr && r.lr == lr_at(&t->config->lr, 4));
 }
 

@@ -48,9 +48,9 @@ static void look(Trainer *t, void *context)
         looked->hash = hashed(hashed(looked->hash, k->grads), k->weights);
         if (tensor_present(k->master)) looked->hash = hashed(looked->hash, k->master);
     }
-    for (int i = 0; i < t->optimizer.pieces; i++)
-        for (int s = 0; s < t->optimizer.piece[i].rule->states; s++)
-            looked->hash = hashed(looked->hash, t->optimizer.piece[i].state[s]);
+    for (int i = 0; i < t->update.optimizer.pieces; i++)
+        for (int s = 0; s < t->update.optimizer.piece[i].rule->states; s++)
+            looked->hash = hashed(looked->hash, t->update.optimizer.piece[i].state[s]);
     if (t->fp8.rows > 0) looked->hash = hashed(hashed(looked->hash, t->fp8.scale), t->fp8.history);
     looked->bytes = t->arena[ARENA_ACTIVATIONS].peak;
 }

@@ -1,5 +1,6 @@
 /* A NaN in a weight of one layer is found on a rank that has it, in that layer, by the first operation that reads it; the replay changes
  * nothing, and the steps after it are those of a run without one. */
+#include "train/step.h"
 #include "train/compare.h"
 #include "train/replay.h"
 
@@ -77,7 +78,7 @@ static void twice(Trainer *t, void *context)
         OpFinding f = { .unit = -1 };
         double all[3];
         trainer_again(t, &f);
-        queue_read(&t->queue, all, t->sums_S.data, sizeof all);
+        queue_read(&t->queue, all, t->sums.total_S.data, sizeof all);
         if (t->mesh.rank == 0) again_norm[i] = all[2];
         trainer_gradients(t);
     }
@@ -105,13 +106,13 @@ static void flag_alone(Trainer *t, void *context)
         for (int kind = 0; kind < 3; kind++) {
             volatile sig_atomic_t stop = who == me && kind == 2 ? 15 : 0;
             t->stop   = &stop;
-            t->failed = who == me && kind == 1 ? BAD_FILE : OK;
+            t->input.failed = who == me && kind == 1 ? BAD_FILE : OK;
             bool skipped = trainer_step(t).skipped;
             RunFlags flags = trainer_step_flags(t);
-            if (skipped != (kind == 1) || t->flagged != (kind > 0) || flags.failed != (kind == 1) || flags.signal != (kind == 2 ? 15 : 0) || flags.expired)
-                fail_msg("a flag of rank %d, kind %d, on rank %d: skipped %d, flagged %d, failed %d, signal %d", who, kind, me, skipped, t->flagged, flags.failed, flags.signal);
+            if (skipped != (kind == 1) || t->sums.flagged != (kind > 0) || flags.failed != (kind == 1) || flags.signal != (kind == 2 ? 15 : 0) || flags.expired)
+                fail_msg("a flag of rank %d, kind %d, on rank %d: skipped %d, flagged %d, failed %d, signal %d", who, kind, me, skipped, t->sums.flagged, flags.failed, flags.signal);
             t->stop   = NULL;
-            t->failed = OK;
+            t->input.failed = OK;
             assert_int_equal(trainer_least(t, me < who ? INFINITY : 7), who);
             assert_int_equal(trainer_least(t, (me + who) % R), (R - who) % R);
         }

@@ -1,5 +1,6 @@
 /* Saved under one layout, opened under another: tensors and states to the bit, and the losses go on as if
  * nothing had happened. */
+#include "train/step.h"
 #include "train/compare.h"
 
 static const Layout usual  = { "tp2 pp2 dp2 zero1", 8, 2, 1, 2, 1, 1, false, SCHEDULE_1F1B };
@@ -149,7 +150,7 @@ static void step_without_data(Trainer *t, void *context)
     for (int unread = 1; unread >= 0; unread--) {
         memcpy(was, t->fp8.scale.data, scales);
         memcpy((char *)was + scales, t->fp8.history.data, bytes - scales);
-        t->failed = unread && t->mesh.rank == 2 ? BAD_FILE : OK;
+        t->input.failed = unread && t->mesh.rank == 2 ? BAD_FILE : OK;
         assert_true(trainer_step(t).skipped == (unread == 1));
         assert_true(!unread == (memcmp(was, t->fp8.scale.data, scales) != 0));
         assert_true(!unread == (memcmp((char *)was + scales, t->fp8.history.data, bytes - scales) != 0));

@@ -1,6 +1,7 @@
 /* The table "Scratch of a unit" of docs/memory.md against the dry run, to the byte: the peak of the arena
  * scratch of every rank, under the layouts of layouts.h, with and without recomputation and overlap. Left out
  * are experts and FP8 inputs. Every term is one allocation, rounded up to the arena's alignment. */
+#include "train/measure.h"
 #include "train/layouts.h"
 
 /* What a run computes in; bytes of an element and of a statistic. */

@@ -1,6 +1,7 @@
 /* What shards cost and that they change nothing: bytes per parameter under every ZeRO stage and hybrid sharding against the published
  * formulas; gradients that are rounded and sent window by window; shards that end where an optimizer's granules do. */
 #include "comm/data_transport.h"
+#include "train/measure.h"
 #include "train/harness.h"
 
 /* ---- bytes per parameter ---- */

@@ -1,6 +1,8 @@
 /* What each rank sends in one step, by comm and verb, against tests/golden/traffic: to the byte and to the
  * call. The goldens come from the formulas of tests/oracles/traffic.py, which reads the rows of Layout here
  * and in layouts.h; a test runs it again. A dry trainer counts the same. */
+#include "train/measure.h"
+#include "train/step.h"
 #include "train/layouts.h"
 
 enum { TEXT_MAX = 1 << 14 };
@@ -33,10 +35,10 @@ typedef struct { Comm *of[COMMS]; } Comms;
 /* Shard and replica groups are apart from dp+cp under hybrid sharding alone. */
 static Comms comms_of(const Trainer *t)
 {
-    const DataComms *data = &t->data[PARAMS_DENSE];
-    bool hybrid = data->shard != t->data_comm && data->replica != t->data_comm;
-    return (Comms){ { t->tp, t->cp, t->ulysses, t->ring, t->data_comm, hybrid ? data->shard : NULL,
-                      hybrid ? data->replica : NULL, t->kv, NULL /* channels */, t->tied, t->world } };
+    const DataComms *data = &t->comms.data[PARAMS_DENSE];
+    bool hybrid = data->shard != t->comms.dp_cp && data->replica != t->comms.dp_cp;
+    return (Comms){ { t->comms.tp, t->comms.cp, t->comms.ulysses, t->comms.ring, t->comms.dp_cp, hybrid ? data->shard : NULL,
+                      hybrid ? data->replica : NULL, t->comms.kv, NULL /* channels */, t->comms.tied, t->comms.world } };
 }
 
 /* A line for each verb of the comms from `first` to `end` together: one, or the stages' with all channels of the pipeline. */
@@ -62,21 +64,21 @@ static void step_counted(Trainer *t, Counted *counted)
     Words *words = &counted->by_rank[t->mesh.rank];
     words->used = 0;
     words->text[0] = 0;
-    for (int i = 0; i < t->comms + 1; i++) {
-        Comm *comm = i < t->comms ? t->comm[i] : t->world;
+    for (int i = 0; i < t->comms.count + 1; i++) {
+        Comm *comm = i < t->comms.count ? t->comms.all[i] : t->comms.world;
         comm_sent_reset(comm);
         if (counted->trace) comm_trace(comm, on_line, words);
     }
     ArenaSizes sizes;
-    if (comm_dry(t->world)) trainer_count(t, &sizes);         /* a dry trainer runs a part and extrapolates */
+    if (comm_dry(t->comms.world)) trainer_count(t, &sizes);         /* a dry trainer runs a part and extrapolates */
     else trainer_step(t);
     if (counted->trace) return;
     Comms comms = comms_of(t);
-    Comm *pp[1 + CHANNELS_MAX] = { t->pp };
-    for (int i = 0; i < t->channels.count; i++) pp[1 + i] = t->channels.channel[i].comm;
+    Comm *pp[1 + CHANNELS_MAX] = { t->comms.pp };
+    for (int i = 0; i < t->comms.channels.count; i++) pp[1 + i] = t->comms.channels.channel[i].comm;
     for (int i = 0; i < COMMS; i++) {
         Comm *const *comm = &comms.of[i];
-        if (i == PP) lines_add(words, counted, t->mesh.rank, "pp", pp, pp + 1 + t->channels.count);
+        if (i == PP) lines_add(words, counted, t->mesh.rank, "pp", pp, pp + 1 + t->comms.channels.count);
         else if (*comm) lines_add(words, counted, t->mesh.rank, comm_name(*comm), comm, comm + 1);
     }
 }

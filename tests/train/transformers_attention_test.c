@@ -72,8 +72,8 @@ static Tensor formula_rows(Arena *arena, Dtype type, const char *name)
 /* Of all samples attention sees the same: positions from 0 on. */
 static const Batch *filled(Trainer *t)
 {
-    Batch *batch = &t->executor.slot[0].batch;
-    Status status = loader_fill(&t->loader[SPLIT_TRAIN], batch, 0, 0, VOCABULARY);
+    Batch *batch = &t->train.executor.slot[0].batch;
+    Status status = loader_fill(&t->input.loader[SPLIT_TRAIN], batch, 0, 0, VOCABULARY);
     if (status != OK) fail_msg("%s", fail_text());
     return batch;
 }
@@ -86,7 +86,7 @@ static void attention_run(Trainer *t, void *context)
     Arena arena;
     char path[512];
     UnitParam w = zero_unshard(&t->buckets, 1), dw = zero_unshard_grads(&t->buckets, 1);
-    ExecContext ctx = t->executor.ctx;
+    ExecContext ctx = t->train.executor.ctx;
     formula_weights(t);
     ctx.batch = filled(t);
     for (int i = 0; i < UNIT_BLOCKS; i++) if (dw.block[i]) fill_zero(&t->queue, (FillZero){ .y = dw.flat[i] });

@@ -107,7 +107,7 @@ static void block_run(Trainer *t, void *context)
     SafeFile file;
     Arena arena;
     UnitParam w = zero_unshard(&t->buckets, 1), dw = zero_unshard_grads(&t->buckets, 1);
-    ExecContext ctx = t->executor.ctx;
+    ExecContext ctx = t->train.executor.ctx;
     formula_weights(t);
     for (int64_t e = 0; t->config->model.moe.bias && e < t->config->model.experts; e++)
         real_set(t->moe.bias_nE, e, formula_weight("blocks.0.router.expert_bias", e));

@@ -1,6 +1,8 @@
 /* A checkpoint with weights alone, in every type, opens under any layout, precision and optimizer, and trains as
  * the run that has these weights from its beginning. Weights, optimizer states and position are three facts: each
  * of the last two may be left out where a checkpoint is saved or loaded. */
+#include "train/step.h"
+#include "train/trainer_checkpoint.h"
 #include "train/compare.h"
 #include "store/checkpoint_writer.h"
 
@@ -62,8 +64,8 @@ static void assert_losses(const Job *a, const Job *b, double within, const char 
 static void z_is_weights(Trainer *t, void *context)
 {
     (void)context;
-    for (int i = 0; i < t->optimizer.pieces; i++) {
-        const OptimizerPiece *p = &t->optimizer.piece[i];
+    for (int i = 0; i < t->update.optimizer.pieces; i++) {
+        const OptimizerPiece *p = &t->update.optimizer.piece[i];
         assert_memory_equal(p->state[0].data, p->w.data, (size_t)p->count * sizeof(double));
     }
 }
@@ -135,7 +137,7 @@ static int64_t seen_step, seen_updates;
 static void look(Trainer *t, void *context)
 {
     (void)context;
-    if (t->mesh.rank == 0) seen_step = t->step, seen_updates = t->step_state.updates;
+    if (t->mesh.rank == 0) seen_step = t->run.step, seen_updates = t->step_state.updates;
 }
 
 /* Loading leaves out states, or all but weights; saving leaves out states. */

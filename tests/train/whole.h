@@ -2,6 +2,8 @@
 #define TESTS_TRAIN_WHOLE_H
 /* The gradients of a step, of the mean loss, as a test wants them: whole tensors in double, whatever the
  * layout.                                                                                                */
+#include "train/measure.h"
+#include "train/step.h"
 #include "train/harness.h"
 
 enum { WHOLE_MAX = 128 };
@@ -95,7 +97,7 @@ static inline void gradients_take(Trainer *t, void *context)
     Gradients *g = context;
     double sums[STEP_SUMS];
     trainer_gradients(t);
-    queue_read(&t->queue, sums, t->sums_S.data, sizeof sums);
+    queue_read(&t->queue, sums, t->sums.total_S.data, sizeof sums);
     if (t->mesh.rank == 0) { g->loss = sums[0] / sums[1]; g->norm = sqrt(sums[2]) / sums[1]; }
     for (int i = 0; i < t->buckets.count; i++) {
         const Bucket *k = &t->buckets.bucket[i];

@@ -25,9 +25,10 @@ static Engine *open_engine(Trainer *t, Rank *rank)
 {
     const GenerationRun *run = rank->run;
     const GenerationSize *size = run->size;
-    EngineSetup setup = { .executor = &t->executor, .pipeline = &t->pipeline,
-        .schedule = &t->valid_schedule, .world = t->world, .tp = t->tp, .cp = t->cp, .pp = t->pp,
-        .data = t->data_comm, .arena = &rank->session,
+    EngineSetup setup = { .executor = &t->train.executor, .pipeline = &t->train.pipeline,
+        .schedule = &t->valid.schedule, .world = t->comms.world, .tp = t->comms.tp, .cp = t->comms.cp, .pp =
+            t->comms.pp,
+        .data = t->comms.dp_cp, .arena = &rank->session,
         .rows = t->config->model.sequence / t->mesh.size.cp, .sequences = size->sequences,
         .capacity = size->capacity, .pages = size->pages, .int8 = size->int8,
         .ids = run->tokenizer->vocabulary, .end = run->tokenizer->eod };
@@ -54,9 +55,9 @@ Status generation_run(Transport *transport, const GenerationRun *run)
     Status status = trainer_start_work(&t, run->config, transport, work_dry, &rank);
     size_t bytes = rank.session.peak;
     arena_close(&rank.session);
-    if (status == OK) status = agree(t.world, arena_open(&rank.session, "session", bytes));
+    if (status == OK) status = agree(t.comms.world, arena_open(&rank.session, "session", bytes));
     if (status == OK && run->before)
-        status = agree(t.world, t.mesh.rank == 0 ? run->before(run->context, &t) : OK);
+        status = agree(t.comms.world, t.mesh.rank == 0 ? run->before(run->context, &t) : OK);
     char    path[1024];
     int64_t step;
     if (status == OK) status = setup_load(&t, path, &step);

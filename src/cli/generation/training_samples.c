@@ -46,7 +46,7 @@ static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *rep
 {
     const TrainingSamples *s = sampler->context;
     const Prompts *p = &s->prompts;
-    StageExecutor *executor = &t->executor;
+    StageExecutor *executor = &t->train.executor;
     Arena *arena = &t->arena[ARENA_SAMPLES];
     Schedule schedule;
     ServedText *text = NULL;                 /* of each prompt, on rank 0: the others get no ids */
@@ -65,9 +65,10 @@ static void make(const Sampler *sampler, Trainer *t, SampleTake *take, void *rep
     }
     size_t mark = arena_mark(arena);
     Sampling sampling = { .temperature = s->temperature,
-                          .seed = random_mix(t->config->seed, (uint64_t)t->step) };
-    generate(&(EngineSetup){ .executor = executor, .pipeline = &t->pipeline, .schedule = &schedule,
-        .world = t->world, .tp = t->tp, .cp = t->cp, .pp = t->pp, .data = t->data_comm, .arena = arena,
+                          .seed = random_mix(t->config->seed, (uint64_t)t->run.step) };
+    generate(&(EngineSetup){ .executor = executor, .pipeline = &t->train.pipeline, .schedule = &schedule,
+        .world = t->comms.world, .tp = t->comms.tp, .cp = t->comms.cp, .pp = t->comms.pp, .data =
+            t->comms.dp_cp, .arena = arena,
         .rows = least(slot_rows, engine_rows(p->widest, CHUNK_LATENCY, each, shared)),
         .sequences = least(each, slot_rows),
         .capacity = p->capacity, .ids = s->tokenizer.vocabulary, .end = s->tokenizer.eod,

@@ -9,6 +9,7 @@
 #include "cli/setup/tokenizer.h"
 #include "comm/broadcast.h"
 #include "convert/weights/foreign_weights.h"
+#include "train/trainer_checkpoint.h"
 
 Status setup_agree(Transport *mpi, Status mine)
 {
@@ -280,11 +281,11 @@ Status setup_load(Trainer *t, char path[1024], int64_t *step)
     bool found;
     CheckpointState state = { .step = -1 };
     /* A checkpoint exists, because setup_options has read its options; `found` needs no look. */
-    TRY(agree(t->world, trainer_find(t->config->load, path, &found, &state)));
-    TRY(agree_on(t->world, state.step, "the step found in --load"));
-    watchdog_work(t->world, "loading");
+    TRY(agree(t->comms.world, trainer_find(t->config->load, path, &found, &state)));
+    TRY(agree_on(t->comms.world, state.step, "the step found in --load"));
+    watchdog_work(t->comms.world, "loading");
     Status status = trainer_load(t, path);
-    watchdog_work(t->world, NULL);
+    watchdog_work(t->comms.world, NULL);
     *step = state.step;
     return status;
 }

@@ -1,3 +1,4 @@
+#include "train/trainer_comms.h"
 #include "train/history/rank_numbers.h"
 #include <math.h>
 #include "base/array.h"

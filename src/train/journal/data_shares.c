@@ -2,7 +2,7 @@
 
 int data_shares(const Trainer *t)
 {
-    const Loader *loader = &t->loader[SPLIT_TRAIN];
+    const Loader *loader = &t->input.loader[SPLIT_TRAIN];
     return loader->blend ? loader->blend->count : 1;
 }
 
@@ -14,8 +14,8 @@ static double part_of(const Blend *blend, const BlendSpec *list, int i)
 
 DataShare data_share(const Trainer *t, int i)
 {
-    const Loader *loader = &t->loader[SPLIT_TRAIN];
-    const BlendSpec *list = &datasets_files(&t->datasets, SPLIT_TRAIN)->list;
+    const Loader *loader = &t->input.loader[SPLIT_TRAIN];
+    const BlendSpec *list = &datasets_files(&t->input.datasets, SPLIT_TRAIN)->list;
     double samples = (double)trainer_samples_at_end(t), all = 0;
     const char *name = i < list->count ? list->part[i].prefix : t->config->token_prefix;
     if (!loader->blend)

@@ -1,3 +1,5 @@
+#include "train/step.h"
+#include "train/trainer_moe.h"
 #include "train/journal/run_journal.h"
 #include <math.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@ static json_t *layout_facts(const Trainer *t)
 static json_t *schedule_facts(const Trainer *t)
 {
     const TrainConfig *config = t->config;
-    int64_t samples = batch_schedule_at(trainer_batches(t), t->samples);
+    int64_t samples = batch_schedule_at(trainer_batches(t), t->run.samples);
     ScheduleShape s = train_config_schedule(config, (int)(samples / (config->micro * t->mesh.size.dp)));
     return json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:b}", "name", schedule_name(s.kind), "stages", s.stages,
                      "chunks", s.chunks, "micro_batches", s.micros, "group", s.group, "extra", s.extra,
@@ -79,8 +81,9 @@ static json_t *start_facts(const Trainer *t, double peak, const char *resumed)
         journal_text(host, NAME_MOST), "command", journal_text(config->logs.command, TEXT_MOST),
         "resumed_from", journal_text(resumed, NAME_MOST), "save", journal_text(config->save, NAME_MOST),
         "given", journal_text(config->given, TEXT_MOST));
-    json_t *work = json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "step", (json_int_t)t->step, "steps",
-        (json_int_t)t->steps, "samples", (json_int_t)t->samples, "samples_at_end",
+    json_t *work = json_pack("{s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "step", (json_int_t)t->run.step,
+                             "steps",
+        (json_int_t)t->run.steps, "samples", (json_int_t)t->run.samples, "samples_at_end",
         (json_int_t)trainer_samples_at_end(t), "flops_per_token_full", model_flops(model, false),
         "flops_per_token_causal", model_flops(model, true), "peak_flops", peak, "sequence",
         (json_int_t)model->sequence);
@@ -90,7 +93,7 @@ static json_t *start_facts(const Trainer *t, double peak, const char *resumed)
                   (json_int_t)model_active_parameters(model), "device", config->device, "type",
                   train_config_type(config), "optimizer", config->optimizer ? config->optimizer->name : "",
                   "kernels", journal_text(kernel_family_name(t->queue.kernels), NAME_MOST), "threads",
-                  config->threads, "loading_seconds", seam_seconds_since(t->started));
+                  config->threads, "loading_seconds", seam_seconds_since(t->run.started));
     json_object_update(facts, work);
     json_object_update(facts, machine);
     json_decref(work);
@@ -105,7 +108,7 @@ static json_t *start_facts(const Trainer *t, double peak, const char *resumed)
 
 void run_journal_open(RunJournal *j, const Trainer *t, double peak, const char *resumed)
 {
-    *j = (RunJournal){ .from = t->started };
+    *j = (RunJournal){ .from = t->run.started };
     if (!t->config->save) return;
     journal_open(&j->file, t->config->save);
     if (j->file.file.open) journal_add(&j->file, "start", start_facts(t, peak, resumed));
@@ -128,8 +131,9 @@ static void steps_write(RunJournal *j, const Trainer *t, double lr, double scale
     const ModelConfig *model = &t->config->model;
     double steps = (double)j->steps, averaged = (double)j->averaged;
     json_t *facts = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:f, s:f, s:o, s:I}", "step",
-                              (json_int_t)t->step, "mean_of_steps", (json_int_t)j->steps, "samples",
-                              (json_int_t)t->samples, "tokens", (json_int_t)trainer_tokens(t, t->samples),
+                              (json_int_t)t->run.step, "mean_of_steps", (json_int_t)j->steps, "samples",
+                              (json_int_t)t->run.samples, "tokens",
+                                  (json_int_t)trainer_tokens(t, t->run.samples),
                               "loss", journal_number(j->averaged ? j->losses / averaged : NAN), "loss_low",
                               journal_number(j->averaged ? j->low : NAN), "loss_high",
                               journal_number(j->averaged ? j->high : NAN), "lr", journal_number(lr),
@@ -165,7 +169,7 @@ static void steps_flush(RunJournal *j, const Trainer *t)
 static void skip_write(RunJournal *j, const Trainer *t, StepReport r)
 {
     if (!r.skipped || j->skips++ >= SKIPS_MOST) return;
-    journal_add(&j->file, "skip", json_pack("{s:I, s:s, s:o, s:o}", "step", (json_int_t)t->step, "why",
+    journal_add(&j->file, "skip", json_pack("{s:I, s:s, s:o, s:o}", "step", (json_int_t)t->run.step, "why",
         r.spike ? "spike" : r.overflow ? "overflow" : "not finite", "loss", journal_number(r.loss),
         "grad_norm", journal_number(r.norm)));
 }
@@ -175,8 +179,8 @@ void run_journal_step(RunJournal *j, const Trainer *t, StepReport r, double seco
     if (closed(j)) return;
     skip_write(j, t, r);
     if (!r.skipped) {
-        if (!j->averaged || r.loss < j->low)  j->low  = r.loss, j->low_step  = t->step;
-        if (!j->averaged || r.loss > j->high) j->high = r.loss, j->high_step = t->step;
+        if (!j->averaged || r.loss < j->low)  j->low  = r.loss, j->low_step  = t->run.step;
+        if (!j->averaged || r.loss > j->high) j->high = r.loss, j->high_step = t->run.step;
         j->losses += r.loss;
         j->norms  += r.norm;
         j->moe = (MoeReport){ j->moe.load + r.moe.load, j->moe.dropped + r.moe.dropped,
@@ -187,7 +191,8 @@ void run_journal_step(RunJournal *j, const Trainer *t, StepReport r, double seco
     j->samples += r.samples;
     j->seconds += seconds;
     j->waited  += r.waited;
-    bool due = t->step % interval_at(t->step, t->config->log_interval) == 0 || t->step == t->steps;
+    bool due = t->run.step % interval_at(t->run.step, t->config->log_interval) == 0 ||
+        t->run.step == t->run.steps;
     if (due) steps_write(j, t, r.lr, r.loss_scale);
 }
 
@@ -197,9 +202,9 @@ void run_journal_evaluation(RunJournal *j, const Trainer *t, const char *split, 
                             double seconds)
 {
     if (closed(j)) return;
-    json_t *facts = json_pack("{s:I, s:o, s:o, s:o, s:I, s:f}", "step", (json_int_t)t->step, "split",
+    json_t *facts = json_pack("{s:I, s:o, s:o, s:o, s:I, s:f}", "step", (json_int_t)t->run.step, "split",
         journal_text(split, NAME_MOST), "loss", journal_number(loss), "perplexity", journal_number(exp(loss)),
-        "tokens", (json_int_t)trainer_tokens(t, t->samples), "seconds", seconds);
+        "tokens", (json_int_t)trainer_tokens(t, t->run.samples), "seconds", seconds);
     if (bits > 0) json_object_set_new(facts, "bits_per_byte", journal_number(bits));
     journal_add(&j->file, "evaluation", facts);
 }
@@ -215,7 +220,7 @@ void run_journal_sample(RunJournal *j, const LogSample *s)
 void run_journal_pause(RunJournal *j, const Trainer *t, const char *what, double seconds)
 {
     if (closed(j)) return;
-    journal_add(&j->file, what, json_pack("{s:I, s:f}", "step", (json_int_t)t->step, "seconds", seconds));
+    journal_add(&j->file, what, json_pack("{s:I, s:f}", "step", (json_int_t)t->run.step, "seconds", seconds));
 }
 
 void run_journal_rewind(RunJournal *j, const Trainer *t, int64_t from, double seconds)
@@ -224,7 +229,7 @@ void run_journal_rewind(RunJournal *j, const Trainer *t, int64_t from, double se
     j->losses = j->norms = j->seconds = j->waited = 0;
     j->moe = (MoeReport){ 0 };
     j->steps = j->averaged = j->samples = 0;
-    journal_add(&j->file, "rewind", json_pack("{s:I, s:I, s:f}", "step", (json_int_t)t->step, "from",
+    journal_add(&j->file, "rewind", json_pack("{s:I, s:I, s:f}", "step", (json_int_t)t->run.step, "from",
                                               (json_int_t)from, "seconds", seconds));
 }
 
@@ -245,10 +250,10 @@ void run_journal_close(RunJournal *j, const Trainer *t, Status status)
             json_array_append_new(memory, json_pack("{s:s, s:I}", "name", t->arena[i].name, "bytes",
                                                     (json_int_t)t->arena[i].peak));
     journal_add(&j->file, "stop",
-                json_pack("{s:I, s:s, s:o, s:o, s:f, s:f, s:b}", "step", (json_int_t)t->step, "how",
+                json_pack("{s:I, s:s, s:o, s:o, s:f, s:f, s:b}", "step", (json_int_t)t->run.step, "how",
                           ending(status), "message",
                           status == OK ? json_null() : journal_text(fail_text(), NAME_MOST), "memory", memory,
                           "resident_bytes", process_memory_most(), "seconds",
-                          seam_seconds_since(j->from), "done", t->step >= t->steps));
+                          seam_seconds_since(j->from), "done", t->run.step >= t->run.steps));
     journal_close(&j->file);
 }

@@ -3,7 +3,9 @@
 /* The events of a training run in its journal (logs/journal.h, docs/formats.md). Rank 0 has it open; on the
  * others, where it is zeros, the same calls do nothing. No communication. */
 #include "logs/journal.h"
+#include "train/step.h"
 #include "train/trainer.h"
+#include "train/trainer_moe.h"
 
 /* Since the last line of steps: all `steps`, with their samples and seconds; sums over the `averaged` ones,
  * which were not skipped; low, high: of their losses, at low_step and
