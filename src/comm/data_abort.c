@@ -36,10 +36,19 @@ static void *abort_joined(void *unused)
     return unused;
 }
 
+static bool has_joined(void)
+{
+    for (int i = 0; i < MOST; i++)
+        if (atomic_load(&joined[i])) return true;
+    return false;
+}
+
 /* An abort can hang in the driver, and the process must end. */
 void data_abort_all(void)
 {
     pthread_t thread;
-    if (atomic_exchange(&aborting, true) || pthread_create(&thread, NULL, abort_joined, NULL) != 0) return;
+    if (atomic_exchange(&aborting, true) || !has_joined()) return;
+    if (pthread_create(&thread, NULL, abort_joined, NULL) != 0) return;
+    pthread_detach(thread);
     for (int us = 0; us < WAIT_US && !atomic_load(&aborted); us += LOOK_US) usleep(LOOK_US);
 }
