@@ -3,7 +3,7 @@ losses and weights under Open MPI, MPICH and another order of streams are those 
 losses are those of --device cpu; after kill -9 a run ends as one that was not killed; checkpoints go on on other
 devices under other layouts. JOTUN_FULL: all layouts under both MPIs, with 8 orders.
 
-    SHIM_BINARY=path of the binary with the shim
+    SHIM_BINARY=path of the binary with the shim, or of one for the GPU at hand     DEVICE_STEPS=n DEVICE_LAYOUTS=n: other than 4 and 3
 """
 import os
 import signal
@@ -15,10 +15,10 @@ import run
 
 FULL = bool(os.environ.get("JOTUN_FULL"))
 SHIM = os.environ["SHIM_BINARY"]
-STEPS = 4
+STEPS = int(os.environ.get("DEVICE_STEPS", 4))
 SMALL = "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --global-batch-size 4 --lr 1e-3 --threads 1 --log-interval 1000".split()
 GPT, LLAMA = SMALL, SMALL + run.LLAMA
-BOUND = {"": 2e-6, "--bf16": 3e-3, "--fp16": 5e-4}             # losses of about 6 beside --device cpu
+BOUND = {"": 2e-6 * STEPS, "--bf16": 1e-3 * STEPS, "--fp16": 2e-4 * STEPS}       # losses of about 6 beside --device cpu, which part as steps go
 LAYOUTS = [
     (4, "", GPT, "--tp 2 --sp --pp 2"),
     (4, "--bf16", LLAMA, "--zero-stage 3"),
@@ -68,7 +68,7 @@ def same(what, got, want):
 
 
 def layouts(data, folder, launchers):
-    chosen = LAYOUTS if FULL else LAYOUTS[:3]
+    chosen = LAYOUTS if FULL else LAYOUTS[:int(os.environ.get("DEVICE_LAYOUTS", 3))]
     for number, (ranks, *layout) in enumerate(chosen):
         name = " ".join(filter(None, [f"{ranks} ranks", layout[0], layout[2]]))
         threads = train(data, folder, f"{number} threads", ranks, layout)
