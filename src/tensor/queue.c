@@ -121,6 +121,8 @@ Status queue_device_address(char *address, int bytes, int number)
     return cuda_address(address, bytes, number);
 }
 
+Status queue_device_facts(DeviceFacts *facts, int number) { return cuda_facts(facts, number); }
+
 void queue_state_write(Queue *q)
 {
     if (q->device) queue_write(q, q->step_state, q->host_state, sizeof *q->step_state);

@@ -82,6 +82,10 @@ bool   queue_passed (Queue *q);                   /* without waiting: all that i
 void  *queue_stream (const Queue *q);             /* what libraries take: a cudaStream_t; NULL on a CPU */
 /* The address of the GPU with that number, which no other one of the host has. BAD_OPTION: there is none. */
 Status queue_device_address(char *address, int bytes, int number);
+/* Of the GPU with that number: its name as the runtime gives it, "NVIDIA H100 80GB HBM3", its memory, and how
+ * many GPUs this process sees. BAD_OPTION: there is none. */
+typedef struct { char name[256]; size_t bytes; int devices; } DeviceFacts;
+Status queue_device_facts(DeviceFacts *facts, int number);
 /* The step's state to the device, before a step, and back after it: what read_begin has asked for is in
  * host_state after queue_wait and queue_state_read. */
 void   queue_state_write(Queue *q);

@@ -123,6 +123,7 @@ void  cuda_event_wait(void *event)              { if (!gpu_event_passed(event)) 
 void  cuda_queue_follow(Queue *q, void *event)  { gpu_stream_follow(q->device, event); }
 void *cuda_queue_stream(const Queue *q)         { return ((const GpuStream *)q->device)->stream; }
 
+Status cuda_facts(DeviceFacts *facts, int number) { return gpu_facts(facts, number); }
 Status cuda_address(char *address, int bytes, int number) { return gpu_address(address, bytes, number); }
 
 void *cuda_host_alloc(size_t bytes)   { return gpu_host_alloc(bytes); }
