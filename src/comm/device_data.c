@@ -53,6 +53,7 @@ static bool same_device(const RankDevice *a, const RankDevice *b)
 int devices_of_ranks(Comm *world, int device)
 {
     int ranks = comm_size(world), count = 0;
+    if (ranks == 1) return 1;
     RankDevice mine, *all = malloc((size_t)ranks * sizeof *all);
     CHECK(all, "no memory for the devices of %d ranks", ranks);
     rank_machine(&mine);

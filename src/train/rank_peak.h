@@ -26,9 +26,9 @@ RankPeak rank_peak(const Trainer *trainer, bool copy);
 /* "by the data sheet of NVIDIA H100 80GB HBM3", ...; returns out. */
 const char *rank_peak_source(char out[320], const RankPeak *peak);
 const char *peak_type_name(Dtype type);                       /* "bf16" */
-/* FLOP/s of all ranks: those on other hosts count as this one's, and ranks that share a GPU have one together.
- * 0: not known. A line in rank 0's log says of what. <-> world, where ranks compute on GPUs: all-gather of a
- * few bytes */
+/* FLOP/s of all ranks: those on other hosts count as this one's, and ranks that share a GPU have one
+ * together. 0: not known. A line in rank 0's log says of what. <-> world, where ranks compute on GPUs:
+ * all-gather of a few bytes */
 double run_peak(const Trainer *trainer);
 enum { RANK_PEAK_MS = 40 };
 #endif

@@ -24,8 +24,13 @@ typedef struct { bool failed, memory, expired, best; int signal; } RunFlags;
 typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_RECOMPUTED, ARENA_GATHERED, ARENA_SCRATCH,
                ARENA_WORKSPACE, ARENA_SAMPLES, ARENA_HOST, ARENAS } ArenaName;
 /* slot: bytes of an activation slot; with an executor for evaluations alone valid_slot: of one of its slots,
- * shared: what both executors' slots share; slots: what all slots take of ARENA_ACTIVATIONS */
-typedef struct { size_t bytes[ARENAS], slot, valid_slot, shared, slots; } ArenaSizes;
+ * shared: what both executors' slots share; slots: what all slots take of ARENA_ACTIVATIONS; slow: kernels of
+ * the run (queue_slow), `slows` of them */
+typedef struct {
+    size_t bytes[ARENAS], slot, valid_slot, shared, slots;
+    SlowOps slow[SLOW_OPS];
+    int slows;
+} ArenaSizes;
 
 /* Of the layers of experts in a step, means over them: the largest load of an expert over the mean load, the
  * share of copies of tokens that a capacity dropped, and both auxiliary losses without their coefficients,
