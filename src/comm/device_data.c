@@ -69,6 +69,39 @@ int devices_of_ranks(Comm *world, int device)
     return count;
 }
 
+/* A reason goes before the lack of a GPU, and that before none. */
+static void first_reason(char why[DEVICE_WHY], char (*all)[DEVICE_WHY], int ranks)
+{
+    int found = -1, without = 0;
+    for (int r = ranks - 1; r >= 0; r--) {
+        bool none = strcmp(all[r], DEVICE_NONE) == 0;
+        without += none;
+        if (*all[r] && (!none || found < 0 || strcmp(all[found], DEVICE_NONE) == 0)) found = r;
+    }
+    *why = '\0';
+    if (without == ranks)           snprintf(why, DEVICE_WHY, "%s", DEVICE_NONE);
+    else if (found >= 0 && ranks > 1) snprintf(why, DEVICE_WHY, "rank %d: %.300s", found, all[found]);
+    else if (found >= 0)            snprintf(why, DEVICE_WHY, "%s", all[found]);
+}
+
+Status device_agree(char why[DEVICE_WHY], Transport *control, const char *mine)
+{
+    Comm *world;
+    char own[DEVICE_WHY];
+    char (*all)[DEVICE_WHY] = calloc((size_t)control->size, sizeof *all);
+    CHECK(all, "no memory for the devices of %d ranks", control->size);
+    snprintf(own, sizeof own, "%s", mine);
+    memset(own + strlen(own), 0, sizeof own - strlen(own));
+    Status status = comm_world(&world, control);
+    if (status == OK && control->size > 1) comm_gather_bytes(world, "devices", all, own, sizeof own);
+    if (status == OK && control->size == 1) memcpy(all, own, sizeof own);
+    if (status == OK) first_reason(why, all, control->size);
+    start_end();
+    if (status == OK) comm_close(world);
+    free(all);
+    return status;
+}
+
 /* Why the ranks cannot use NCCL; "": they can. */
 static void reason(char *why, size_t bytes, const RankDevice *of, int ranks)
 {

@@ -1,10 +1,13 @@
 """What runs with --device cuda say, whose kernels the shim of tests/tensor runs on the CPU, as a GPU called NVIDIA H100 80GB HBM3: which of their
-kernels are slow and why, in the log and in the dry run; the peak of which MFU is a share, which ranks on one GPU share.
+kernels are slow and why, in the log and in the dry run; the peak of which MFU is a share, which ranks on one GPU share; and which
+device --device auto takes, and why, on ranks that agree.
 
     SHIM_BINARY=path of the binary with the shim
 """
+import glob
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -60,8 +63,45 @@ def peaks(folder):
             sys.exit(f"{words}: {row} is no share of {flops}")
 
 
+EXPERTS = ["--num-experts", 4, "--disable-bias-linear"]
+AUTO = [
+    ([], ""), (["--bf16", "--ranks", 2], ""),
+    (EXPERTS, "mixtures of experts are not built for --device cuda (route_forward has no kernel)"),
+    (["--num-layers", 2, "--ranks", 2, "--pp", 2, *EXPERTS, "--moe-layer-freq", "([0]+[1])"], "mixtures of experts are not built for --device cuda (route_forward has no kernel)"),
+    (["--optimizer", "soap"], "--optimizer soap is not built for --device cuda"), (["--kernels", "portable"], "--kernels portable are kernels of CPUs"),
+    (["--bf16", "--fp8-format", "e4m3", "--hidden-size", 64], "--device cuda trains in fp32, or with --bf16 or --fp16"),
+    (["--sample-interval", 1, "--sample-prompt", "a", "--tokenizer", "bytes"], "samples of text (--sample-interval) are not built for GPUs"),
+]
+
+
+def device_of(text):
+    """(device of the run, why --device auto took the CPU)"""
+    why = re.findall(r"^jotun: --device auto: cpu, since (.*)$", text, re.M)
+    return re.search(r" on rank 0; device (\w+), ", text)[1], *(why or [""])
+
+
+def auto_devices():
+    for words, why in AUTO:
+        device, told = device_of(shim(*words).stderr)
+        if device != ("cpu" if why else "cuda") or not told.startswith(why) or bool(told) != bool(why):
+            sys.exit(f"--device auto {words}: {device}, since {told}; wanted: {why}")
+    done = run.jotun("train", *SMALL)
+    if device_of(done.stderr) != ("cpu", "") and not glob.glob("/dev/nvidia[0-9]*") + glob.glob("/dev/kfd"):
+        sys.exit(f"a machine without a GPU:\n{done.stderr}")
+    for name, command in run.launchers().items():
+        # the program without kernels is a rank without a GPU
+        for programs, want in ((SHIM, SHIM), ("cuda", "")), ((run.JOTUN, run.JOTUN), ("cpu", "")), ((SHIM, run.JOTUN), ("cpu", "rank 1: it has no GPU")), ((run.JOTUN, SHIM), ("cpu", "rank 0: it has no GPU")):
+            parts = []
+            for program in programs:
+                parts += [*([":", "-n"] if parts else []), "1", program, "train", *map(str, SMALL)]
+            done = subprocess.run([*command, *parts], capture_output=True, text=True, timeout=600, env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+            if done.returncode or device_of(done.stderr) != want:
+                sys.exit(f"{name}, {programs}: {done.stderr}")
+
+
 if __name__ == "__main__":
     with run.work_folder() as folder:
         slow_kernels()
         peaks(folder)
-    print(f"{len(SLOW)} models, with the slow kernels that they have; peaks by type and of ranks that share a GPU")
+    auto_devices()
+    print(f"{len(SLOW)} models, with the slow kernels that they have; peaks by type and of ranks that share a GPU; {len(AUTO)} choices of --device auto, and those of ranks under {' and '.join(run.launchers()) or 'no MPI'}")
