@@ -312,6 +312,7 @@ static Status run(Options *o, Task *task, int argc, char **argv)
     task->o = o;
     TRY(setup_options(o, &mpi, FOR_EVAL, argc, argv));
     TRY(setup_agree(mpi, ids_read(task, o)));
+    TRY(setup_device(&task->config, o, mpi));                          /* <-> world; same on every rank */
     TRY(setup_agree(mpi, mpi && mpi->rank != 0 ? OK : count_original(task, o)));    /* rank 0 prints it */
     char ids[1200];                                        /* the tokenizer is seen in the hash as well */
     uint64_t hash = 0;

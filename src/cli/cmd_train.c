@@ -117,6 +117,9 @@ static Status train(Options *o, int argc, char **argv)
     if (status == OK && first && !looks && o->metrics) status = output_directory("--metrics", o->metrics);
     if (status == OK && first && !looks && o->profile) status = output_directory("--profile", o->profile);
     TRY(setup_agree(mpi, status));
+    TRY(setup_device(&run.config, o, mpi));            /* <-> world; same on every rank */
+    if (first && !looks && setup_is_foreign(FOR_TRAIN, argc, argv))           /* whose own runs are on GPUs */
+        log_line("computes on %s", strcmp(run.config.device, "cuda") == 0 ? "GPUs" : "CPUs, not on GPUs");
     char tokenizer[1200];
     const TokenizerRecord *record = &run.config.tokenizer;
     snprintf(tokenizer, sizeof tokenizer, "--tokenizer %.900s (%s)", record->name ? record->name : "",

@@ -16,15 +16,20 @@
 /* machine: what tells hosts of one name apart, since the boot of each has an identity. */
 typedef struct { char host[64], machine[40], address[32], name[8], why[256]; int version; } RankDevice;
 
-static void rank_device(RankDevice *mine, int device)
+static void rank_machine(RankDevice *mine)
 {
-    Nccl nccl;
     *mine = (RankDevice){ .host = "?" };
     gethostname(mine->host, sizeof mine->host - 1);
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     if (fd < 0 || read(fd, mine->machine, sizeof mine->machine - 1) <= 0)
         snprintf(mine->machine, sizeof mine->machine, "%.39s", mine->host);
     if (fd >= 0) close(fd);
+}
+
+static void rank_device(RankDevice *mine, int device)
+{
+    Nccl nccl;
+    rank_machine(mine);
     Status status = nccl_open(&nccl);
     if (status == OK && nccl.GetVersion(&mine->version) != NCCL_OK)
         status = fail(BAD_OPTION, "%s does not work", nccl.name);
@@ -38,6 +43,63 @@ static void rank_device(RankDevice *mine, int device)
 static const char *version_of(const RankDevice *d, char text[24])
 {
     return nccl_version_text(text, d->version);
+}
+
+static bool same_device(const RankDevice *a, const RankDevice *b)
+{
+    return strcmp(a->machine, b->machine) == 0 && strcmp(a->address, b->address) == 0;
+}
+
+int devices_of_ranks(Comm *world, int device)
+{
+    int ranks = comm_size(world), count = 0;
+    if (ranks == 1) return 1;
+    RankDevice mine, *all = malloc((size_t)ranks * sizeof *all);
+    CHECK(all, "no memory for the devices of %d ranks", ranks);
+    rank_machine(&mine);
+    if (queue_device_address(mine.address, sizeof mine.address, device) != OK)
+        snprintf(mine.address, sizeof mine.address, "rank %d", comm_rank(world));
+    comm_gather_bytes(world, "devices", all, &mine, sizeof mine);                     /* <-> world */
+    for (int r = 0; r < ranks; r++) {
+        bool again = false;
+        for (int s = 0; s < r && !again; s++) again = same_device(&all[s], &all[r]);
+        count += !again;
+    }
+    free(all);
+    return count;
+}
+
+/* A reason goes before the lack of a GPU, and that before none. */
+static void first_reason(char why[DEVICE_WHY], char (*all)[DEVICE_WHY], int ranks)
+{
+    int found = -1, without = 0;
+    for (int r = ranks - 1; r >= 0; r--) {
+        bool none = strcmp(all[r], DEVICE_NONE) == 0;
+        without += none;
+        if (*all[r] && (!none || found < 0 || strcmp(all[found], DEVICE_NONE) == 0)) found = r;
+    }
+    *why = '\0';
+    if (without == ranks)           snprintf(why, DEVICE_WHY, "%s", DEVICE_NONE);
+    else if (found >= 0 && ranks > 1) snprintf(why, DEVICE_WHY, "rank %d: %.300s", found, all[found]);
+    else if (found >= 0)            snprintf(why, DEVICE_WHY, "%s", all[found]);
+}
+
+Status device_agree(char why[DEVICE_WHY], Transport *control, const char *mine)
+{
+    Comm *world;
+    char own[DEVICE_WHY];
+    char (*all)[DEVICE_WHY] = calloc((size_t)control->size, sizeof *all);
+    CHECK(all, "no memory for the devices of %d ranks", control->size);
+    snprintf(own, sizeof own, "%s", mine);
+    memset(own + strlen(own), 0, sizeof own - strlen(own));
+    Status status = comm_world(&world, control);
+    if (status == OK && control->size > 1) comm_gather_bytes(world, "devices", all, own, sizeof own);
+    if (status == OK && control->size == 1) memcpy(all, own, sizeof own);
+    if (status == OK) first_reason(why, all, control->size);
+    start_end();
+    if (status == OK) comm_close(world);
+    free(all);
+    return status;
 }
 
 /* Why the ranks cannot use NCCL; "": they can. */
@@ -54,7 +116,7 @@ static void reason(char *why, size_t bytes, const RankDevice *of, int ranks)
             snprintf(why, bytes, "rank 0 has %s %s and rank %d %s %s", of[0].name,
                      version_of(&of[0], text[0]), r, of[r].name, version_of(&of[r], text[1]));
         for (int s = 0; s < r && !*why; s++)
-            if (strcmp(of[s].machine, of[r].machine) == 0 && strcmp(of[s].address, of[r].address) == 0)
+            if (same_device(&of[s], &of[r]))
                 snprintf(why, bytes, "ranks %d and %d share GPU %s of %s", s, r, of[r].address, of[r].host);
     }
 }

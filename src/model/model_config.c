@@ -146,6 +146,14 @@ int64_t model_active_parameters(const ModelConfig *config)
     return count;
 }
 
+/* That a query of the layer sees */
+static double keys_seen(const ModelConfig *config, int64_t layer, bool causal)
+{
+    double S = (double)config->sequence, w = (double)model_window(config, layer);
+    if (w == 0 || w > S) w = S;
+    return causal ? w - w * w / (2 * S) : w;
+}
+
 /* As in the appendix of PaLM (arXiv 2204.02311): 2 FLOPs per weight and token forward and 4 backward;
  * attention 4 FLOPs per (query, key, channel) forward and 8 backward. Norms, activations and the embedding
  * lookup are not counted. Each depth of multi-token prediction has a layer, a projection of 2 C channels to C
@@ -154,13 +162,27 @@ double model_flops(const ModelConfig *config, bool causal)
 {
     double mtp = (double)config->mtp, C = (double)config->hidden;
     double weights = (1 + mtp) * (double)config->vocabulary * C + mtp * 2 * C * C;
-    double keys = 0, S = (double)config->sequence;               /* that a query sees, of all layers */
+    double keys = 0;                                             /* of all layers */
     for (int64_t l = 0; l < model_layers(config); l++) {
-        double w = (double)model_window(config, l);
-        if (w == 0 || w > S) w = S;
-        keys    += causal ? w - w * w / (2 * S) : w;
+        keys    += keys_seen(config, l, causal);
         weights += (double)block_matrices(config, l);
     }
     int64_t channels = config->heads * (config->head_dim + model_value_dim(config));
     return 6.0 * weights + 6.0 * (double)channels * keys;
+}
+
+ForwardFlops model_forward_flops(const ModelConfig *config, int64_t layer, bool causal)
+{
+    ForwardFlops f = { 0 };
+    double C = (double)config->hidden, gates = (double)model_mlp_gates(config);
+    double channels = (double)(config->heads * (config->head_dim + model_value_dim(config)));
+    double first = 2 * C * (double)model_layer_ffn(config, layer) * gates;
+    bool   moe = model_layer_is_moe(config, layer);
+    if (moe) f.experts = 2 * C * (double)(config->moe.topk * config->expert_ffn) * (gates + 1);
+    if (moe) f.shared = first;
+    else     f.mlp = first;
+    if (!model_norm_after(config, layer)) f.last = first / gates;
+    f.scores = 2 * channels * keys_seen(config, layer, causal);
+    f.all = 2 * (double)block_matrices(config, layer) + f.scores + (layer >= config->layers ? 4 * C * C : 0);
+    return f;
 }

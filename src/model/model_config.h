@@ -136,4 +136,10 @@ int64_t  model_active_parameters(const ModelConfig *config);
  * attention counted in full or causally (half), in both cases within its window. Recomputation and other
  * overhead of the implementation does not count. */
 double   model_flops(const ModelConfig *config, bool causal);
+/* Of them those of one token in the forward pass of a layer (of multi-token prediction with its projection)
+ * and of its parts: scores and what they weigh; the first matrix of a dense MLP; experts, and the first
+ * matrix of the shared expert; the last map of either, which is not repeated where only what backward
+ * reads is wanted (0: it is). */
+typedef struct { double all, scores, mlp, experts, shared, last; } ForwardFlops;
+ForwardFlops model_forward_flops(const ModelConfig *config, int64_t layer, bool causal);
 #endif

@@ -19,6 +19,8 @@ typedef struct {
     size_t total, wgrad_saved;
     /* per step: of matmuls and attention; read and written by all operations */
     double flops, bytes;
+    SlowOps slow[SLOW_OPS];
+    int    slows;
 } RankMemory;
 
 static const Arena *fullest_slot(const StageExecutor *executor)
@@ -46,6 +48,7 @@ static Status rank_measure(RankMemory *m, StageLargest *largest, const TrainConf
             .bytes = queue_bytes(&t.queue) };
         memcpy(m->arena, t.arena, sizeof m->arena);
         for (int i = 0; i < ARENAS; i++) m->total += sizes.bytes[i];
+        m->slows = queue_slow(&t.queue, m->slow);
         m->slots = t.train.executor.slots;
         m->slot  = *fullest_slot(&t.train.executor);
         m->wgrad_saved = (size_t)m->slots * stage_executor_wgrad_bytes(&t.train.executor);
@@ -173,6 +176,12 @@ Status memory_bytes(double *bytes, const TrainConfig *config, int world)
     return status;
 }
 
+/* Kernels of the device that are many times slower than its others */
+static void show_slow(const RankMemory *m)
+{
+    for (int i = 0; i < m->slows; i++) printf("%s: slow, since %s\n", m->slow[i].ops, m->slow[i].why);
+}
+
 static Status show_stages(const TrainConfig *config, int world)
 {
     RankMemory *stage = calloc((size_t)config->pp, sizeof *stage);
@@ -190,6 +199,7 @@ static Status show_stages(const TrainConfig *config, int world)
                log_bytes(text, (double)stage[largest].total), stage[largest].rank, largest);
         if (columns < config->pp) printf("%d of %d stages are shown; ", columns, config->pp);
         printf("--verbose shows every rank and every allocation\n");
+        show_slow(&stage[largest]);
     }
     free(stage);
     return status;
@@ -218,6 +228,7 @@ static void show_rank(const RankMemory *m, int last)
     printf("  slots of activations, %d of %s\n", m->slots, log_bytes(text, (double)m->slot.peak));
     show_allocations(&m->slot, "    ");
     printf("  wgrad_saved, in the slots %s\n", log_bytes(text, (double)m->wgrad_saved));
+    show_slow(m);
     printf("  one step of rank %d: %.4g flops in matmuls and attention, %s read and written by ops\n",
         m->rank, m->flops, log_bytes(text, m->bytes));
 }

@@ -269,6 +269,8 @@ static OpCall call_begin(Queue *q, int op, const void *arguments)
     OpCall call  = { thread_context()->op, timed ? seam.clock() : 0, 0 };
     thread_context()->op = row[op].name;
     check_types(q->backend, op, arguments);
+    if (q->backend->dry && q->backend->slow && !q->count[op].slow)
+        q->count[op].slow = q->backend->slow(op, arguments);
     call.mark = workspace_begin(q, op, arguments);
     return call;
 }

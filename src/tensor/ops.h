@@ -64,6 +64,9 @@ struct Backend {
     const struct Backend *measured;
     /* Bytes that an op needs while it runs, from shapes and threads alone. NULL: no op needs any. */
     size_t    (*workspace)(const Queue *q, int op, const void *arguments);
+    /* Why an op with such arguments takes a kernel that is many times slower than the one for others, and
+     * which those are, from shapes and types alone; NULL: it does not. NULL: no op does. */
+    const char *(*slow)(int op, const void *arguments);
 #define OP(heat, name, Struct, types, ...) void (*name)(Queue *, const Struct *);
 #include "tensor/ops.def"
 #undef OP

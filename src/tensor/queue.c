@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "base/seam.h"
 #include "base/trace.h"
 #include "tensor/cuda/device.h"
@@ -121,6 +122,8 @@ Status queue_device_address(char *address, int bytes, int number)
     return cuda_address(address, bytes, number);
 }
 
+Status queue_device_facts(DeviceFacts *facts, int number) { return cuda_facts(facts, number); }
+
 void queue_state_write(Queue *q)
 {
     if (q->device) queue_write(q, q->step_state, q->host_state, sizeof *q->step_state);
@@ -153,6 +156,21 @@ const char *queue_lacks(const Queue *q)
 #include "tensor/ops.def"
 #undef OP
     return lacking;
+}
+
+int queue_slow(const Queue *q, SlowOps slow[SLOW_OPS])
+{
+    int count = 0, i;
+    for (int op = 0; op < OP_COUNT; op++) {
+        const char *why = q->count[op].slow;
+        if (!why) continue;
+        for (i = 0; i < count && strcmp(slow[i].why, why) != 0; i++);
+        if (i == SLOW_OPS) continue;
+        if (i == count) slow[count++] = (SlowOps){ .why = why };
+        char *ops = slow[i].ops;
+        message_add(ops, sizeof slow[i].ops, "%s%s", *ops ? " and " : "", op_name(op));
+    }
+    return count;
 }
 
 void queue_record(Queue *q, int op, int64_t begin, double flops, double bytes)

@@ -12,7 +12,8 @@
 #include "tensor/step_state.h"
 
 typedef struct Backend Backend;        /* tensor/ops.h */
-typedef struct { int64_t calls; double seconds, flops, bytes; } OpCount;
+/* slow: of a dry queue, what Backend.slow said of the first such call; NULL: of none */
+typedef struct { int64_t calls; double seconds, flops, bytes; const char *slow; } OpCount;
 
 /* The first result of an operation in which a NaN or an infinity was found: op and unit as in ThreadContext,
  * and which element of which tensor it is, and which of its arguments have such elements as well. */
@@ -82,6 +83,10 @@ bool   queue_passed (Queue *q);                   /* without waiting: all that i
 void  *queue_stream (const Queue *q);             /* what libraries take: a cudaStream_t; NULL on a CPU */
 /* The address of the GPU with that number, which no other one of the host has. BAD_OPTION: there is none. */
 Status queue_device_address(char *address, int bytes, int number);
+/* Of the GPU with that number: its name as the runtime gives it, "NVIDIA H100 80GB HBM3", its memory, and how
+ * many GPUs this process sees. BAD_OPTION: there is none. */
+typedef struct { char name[256]; size_t bytes; int devices; } DeviceFacts;
+Status queue_device_facts(DeviceFacts *facts, int number);
 /* The step's state to the device, before a step, and back after it: what read_begin has asked for is in
  * host_state after queue_wait and queue_state_read. */
 void   queue_state_write(Queue *q);
@@ -92,6 +97,11 @@ bool   queue_skips(Queue *q);
 /* The name of an op that the queue has counted and for which the back end of its runs has no kernel, e.g. in
  * a dry run on "dry-cuda"; NULL: there is none. */
 const char *queue_lacks(const Queue *q);
+/* The ops of a dry queue that take slow kernels in its run, up to SLOW_OPS of them: their names, those with
+ * the same reason together, "attention_forward and attention_backward". Returns how many. */
+enum { SLOW_OPS = 4 };
+typedef struct { char ops[64]; const char *why; } SlowOps;
+int  queue_slow(const Queue *q, SlowOps slow[SLOW_OPS]);
 /* Every op is recorded here when it is done: counted, and where the rank is profiled as an event of its
  * trace. begin: of seam.clock, or 0 where neither the queue is timed nor the rank profiled. */
 void   queue_record(Queue *q, int op, int64_t begin, double flops, double bytes);

@@ -132,6 +132,7 @@ static void sizes_read(Trainer *t, ArenaSizes *sizes)
     Arena *activations = &t->arena[ARENA_ACTIVATIONS];
     size_t train, valid;
     *sizes = (ArenaSizes){ .slot = stage_executor_slot_bytes(&t->train.executor) };
+    sizes->slows = queue_slow(&t->queue, sizes->slow);
     if (trainer_evaluates_apart(t)) {
         Arena count;
         arena_dry(&count, "slots");

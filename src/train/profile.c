@@ -172,6 +172,7 @@ static void table_print(Writing *w, const Profile *p)
 {
     const Trainer *t = w->trainer;
     RankPeak peak = rank_peak(t, true);
+    char source[320], memory[40] = "";
     double steps = (double)(p->last - p->first + 1) * t->mesh.world, total = 0, parts = 0;
     for (int i = 0; i < w->rows; i++) total += w->row[i].kind == TRACE_STEP ? w->row[i].seconds : 0;
     qsort(w->row, (size_t)w->rows, sizeof w->row[0], slowest_first);
@@ -188,10 +189,11 @@ static void table_print(Writing *w, const Profile *p)
     printf("%-33s %9s %10.3f %7.1f %%\n", "in no operation", "", 1e3 * (total - parts) / steps,
            100 * (total - parts) / total);
     printf("%-33s %9s %10.3f %7.1f %%\n", "step", "", 1e3 * total / steps, 100.0);
+    if (peak.host.copy > 0)
+        snprintf(memory, sizeof memory, "%.1f GB/s, ", 1e-9 * peak.host.copy / peak.ranks);
     if (peak.flops > 0)
-        printf("limit of a rank: %.1f GFLOP/s in %s, %.1f GB/s, %s\n", 1e-9 * peak.flops / peak.ranks,
-               peak.type == BF16 ? "bf16" : "fp32", 1e-9 * peak.host.copy / peak.ranks,
-               peak.kept ? "by jotun bench peak" : "measured now");
+        printf("limit of a rank: %.1f GFLOP/s in %s, %s%s\n", 1e-9 * peak.flops / peak.ranks,
+               peak_type_name(peak.type), memory, rank_peak_source(source, &peak));
     if (w->lost > 0)
         printf("%lld events are missing, since a rank keeps %d; fewer steps (--profile-step-end) have "
                "fewer\n",

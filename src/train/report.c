@@ -9,23 +9,8 @@
 #include "base/seam.h"
 #include "optim/lr.h"
 #include "train/journal/process_memory.h"
+#include "train/hardware_flops.h"
 #include "train/rank_peak.h"
-
-/* ---- the peak ---- */
-
-/* FLOP/s of the cores of all ranks: those on other hosts count as this one's. */
-static double peak_of_run(const Trainer *t)
-{
-    char how[120] = "by jotun bench peak";
-    RankPeak r = rank_peak(t, false);
-    if (!r.kept)
-        snprintf(how, sizeof how, "measured in %d ms; jotun bench peak measures longer and keeps the result",
-                 RANK_PEAK_MS);
-    if (r.flops > 0)
-        log_line("MFU is a share of %.1f GFLOP/s, the %s peak of %d thread%s on this machine, %s",
-                 1e-9 * r.flops, r.type == BF16 ? "bf16" : "fp32", r.threads, r.threads == 1 ? "" : "s", how);
-    return r.flops / r.ranks * t->mesh.world;
-}
 
 Status report_open(Report *report, const Trainer *t, const char *resumed)
 {
@@ -34,7 +19,9 @@ Status report_open(Report *report, const Trainer *t, const char *resumed)
     *report = (Report){ .config = config, .prints = prints, .first_step = t->run.step,
                         .first_sample = t->run.samples, .consumed = t->run.samples,
                         .ranks = t->mesh.world };
-    if (prints && t->run.step < t->run.steps) report->peak = peak_of_run(t);
+    if (t->run.step < t->run.steps) report->peak = run_peak(t);                               /* <-> world */
+    for (int causal = 0; causal < 2; causal++)
+        report->hardware[causal] = hardware_flops(config, causal);
     report->started_at = report->step_at = seam.clock();
     Status status = prints ? logs_open(&report->logs, &config->logs, t->run.step) : OK;
     if (prints && status == OK) run_journal_open(&report->journal, t, report->peak, resumed);
@@ -65,6 +52,12 @@ static double mfu(const Report *report, double speed, bool causal)
 {
     double flops = speed * model_flops(&report->config->model, causal);
     return report->peak > 0 ? flops / report->peak : NAN;
+}
+
+/* The same with what is computed again. */
+static double hfu(const Report *report, double speed, bool causal)
+{
+    return report->peak > 0 ? speed * report->hardware[causal] / report->peak : NAN;
 }
 
 /* The means over the steps of a progress line, in the record of its last step. */
@@ -105,6 +98,8 @@ static LogRecord record_step(Report *report, const Trainer *t, double seconds, S
     log_put(&record, FACT_flops_causal, speed * model_flops(model, true));
     log_put(&record, FACT_mfu_full, mfu(report, speed, false));
     log_put(&record, FACT_mfu_causal, mfu(report, speed, true));
+    if (report->peak > 0) log_put(&record, FACT_hfu_full, hfu(report, speed, false));
+    if (report->peak > 0) log_put(&record, FACT_hfu_causal, hfu(report, speed, true));
     if (progress) put_means(report, &record);
     if (r.skipped) log_put(&record, FACT_skipped, 1);
     if (r.loss_scale > 0) log_put(&record, FACT_loss_scale, r.loss_scale);
@@ -139,6 +134,9 @@ static void progress_step(Report *report, const Trainer *t, StepReport r)
     if (report->peak > 0)
         snprintf(share, sizeof share, "  MFU %.1f %% (causal %.1f %%)", 100 * mfu(report, speed, false),
                  100 * mfu(report, speed, true));
+    if (report->peak > 0 && report->hardware[0] > model_flops(&config->model, false))
+        snprintf(share + strlen(share), sizeof share - strlen(share), "  HFU %.1f %%",
+                 100 * hfu(report, speed, false));
     if (r.loss_scale > 0)
         snprintf(scale, sizeof scale, "  loss scale %g  %lld skipped", r.loss_scale,
                  (long long)(report->steps - report->averaged));

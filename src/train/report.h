@@ -23,8 +23,8 @@ typedef struct {
     int64_t sampled_step;             /* the step whose weights make samples of text */
     int64_t started_at, step_at;      /* seam clock in ns: when the run began, when the last step ended */
     int64_t first_step, first_sample; /* steps and samples that were done when the run began */
-    /* FLOP/s of the cores of all ranks, of which MFU is a share; 0: not known */
-    double  peak;
+    /* FLOP/s of all ranks, of which MFU and HFU are shares; 0: not known. hardware_flops, [1] causal */
+    double  peak, hardware[2];
     /* since the last progress line: the sum of the losses of `averaged` steps, which were not skipped, and
      * how many were not finite; all `steps`, their samples and seconds */
     double  losses, seconds, mtp[MTP_MOST];           /* mtp: sums of the losses of its depths */
@@ -33,9 +33,9 @@ typedef struct {
     EpochSums line, epoch;          /* since the last line within an epoch; since the epoch began */
 } Report;
 
-/* Opens the logs and finds the peak: what `jotun bench peak` has kept, else a measurement of 40 ms. resumed:
- * the checkpoint that the run continues, NULL: none. BAD_FILE and IO_FAILED where a log cannot be opened. No
- * communication. */
+/* Opens the logs and finds the peak (train/rank_peak.h). resumed:
+ * the checkpoint that the run continues, NULL: none. BAD_FILE and IO_FAILED where a log cannot be opened.
+ * <-> world, as run_peak */
 Status report_open (Report *report, const Trainer *trainer, const char *resumed);
 /* Returns `status`, or IO_FAILED where that is OK and records of a log were lost. */
 Status report_close(Report *report, const Trainer *trainer, Status status);

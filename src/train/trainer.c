@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
 
 static const char *const arena_names[ARENAS] = {
     "persistent", "activations", "recomputed", "gathered", "scratch", "workspace", "samples",
@@ -537,6 +538,8 @@ static Status start_with(Trainer *t, const TrainConfig *config, Transport *trans
     ArenaSizes sizes;
     int rank = transport->rank, ranks = transport->size;
     TRY(agree_at_start(transport, trainer_measure_work(&sizes, config, rank, ranks, work, context)));
+    for (int i = 0; rank == 0 && i < sizes.slows; i++)
+        log_line("%s: slow, since %s", sizes.slow[i].ops, sizes.slow[i].why);
     return trainer_open(t, config, transport, &sizes);
 }
 

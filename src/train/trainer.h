@@ -19,8 +19,13 @@
 typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_RECOMPUTED, ARENA_GATHERED, ARENA_SCRATCH,
                ARENA_WORKSPACE, ARENA_SAMPLES, ARENA_HOST, ARENAS } ArenaName;
 /* slot: bytes of an activation slot; with an executor for evaluations alone valid_slot: of one of its slots,
- * shared: what both executors' slots share; slots: what all slots take of ARENA_ACTIVATIONS */
-typedef struct { size_t bytes[ARENAS], slot, valid_slot, shared, slots; } ArenaSizes;
+ * shared: what both executors' slots share; slots: what all slots take of ARENA_ACTIVATIONS; slow: kernels of
+ * the run (queue_slow), `slows` of them */
+typedef struct {
+    size_t bytes[ARENAS], slot, valid_slot, shared, slots;
+    SlowOps slow[SLOW_OPS];
+    int slows;
+} ArenaSizes;
 
 enum { TRAINER_COMMS = 24 + CHANNELS_MAX };
 /* The communicators of a rank, and what their messages need (train/trainer_comms.h). */

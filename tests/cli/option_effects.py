@@ -121,7 +121,7 @@ BESIDE["train-samples"] = BESIDE["train-tokens"] = {"+train-iters": "ABSENT"}
 # Another change than these tests can see, and what tests it.
 ELSEWHERE = {
     "exit-on-missing-checkpoint": "cli.options", "dry-run": "plan.dry_run", "use-tp-pp-dp-mapping": "plan.dry_run",
-    "draw-schedule": "cli.options", "draw-schedule-svg": "cli.options", "watchdog-seconds": "cli.dead_rank", "distributed-timeout-minutes": "cli.dead_rank", "control-port": "cli.tcp", "device-transport": "train.nccl_shim",
+    "draw-schedule": "cli.options", "draw-schedule-svg": "cli.options", "watchdog-seconds": "cli.dead_rank", "distributed-timeout-minutes": "cli.dead_rank", "control-port": "cli.tcp", "device-transport": "train.nccl_shim", "peak-tflops": "cli.report_lines",
     "tokenizer": "cli.options", "mid-level-dataset-surplus": "data.order_test", "no-load-rng": "cli.options", "muon-fp32-matmul-prec": "train.optimizers_test", "min-loss-scale": "cli.precision", "no-check-for-nan-in-loss-and-grad": "cli.spikes", "spike-action": "cli.spikes", "skip-train": "cli.schedule", "use-checkpoint-args": "cli.options",
 }
 
@@ -270,7 +270,7 @@ def observe(options, data, name):
     if steps:
         saved = json.load(open(os.path.join(words["save"], steps[-1], "manifest.json"))).get("options", {})
     if os.path.exists(words["metrics"]):
-        curve = [{k: v for k, v in json.loads(line).items() if not re.search("second|mfu|memory|bytes", k)} for line in open(words["metrics"])]
+        curve = [{k: v for k, v in json.loads(line).items() if not re.search("second|mfu|hfu|memory|bytes", k)} for line in open(words["metrics"])]
     log = [line for line in stable(done.stderr + done.stdout, folder) if f"--{name}" not in line]
     result = {"metrics": curve, "dry": stable(dry.stdout, folder), "log": log, "files": files_of(folder)}
     shutil.rmtree(folder)

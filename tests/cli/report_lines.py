@@ -110,6 +110,15 @@ def speed_told(data, folder):
         before = int(step)
     if before != 12 or any("mean_loss" in rows[s] for s in (2, 7, 11)):
         sys.exit(f"lines of speed until step {before}:\n{done.stderr}")
+    more = ["--peak-tflops", "0.025", "--ranks", 2, "--tp", 2, "--recompute-granularity", "full", "--recompute-method", "uniform", "--recompute-num-layers", 1]
+    told = run.jotun(*arguments(data, 2, "--metrics", out + ".given", "--log-interval", 1, *more), env=env).stderr
+    row = [json.loads(line) for line in open(out + ".given")][-1]
+    shares = re.search(r"step 2/2 .* MFU ([0-9.]+) % \(causal [0-9.]+ %\)  HFU ([0-9.]+) %  ", told)
+    if "MFU is a share of 0.025 TFLOP/s of each rank, by --peak-tflops\n" not in told or not shares or any(
+            abs(row[f"mfu_{k}"] * 2 * 0.025e12 / row[f"model_flops_per_second_{k}"] - 1) > 1e-4 or not 1.1 < row[f"hfu_{k}"] / row[f"mfu_{k}"] < 1.34 for k in ("full", "causal")):
+        sys.exit(f"--peak-tflops 0.025 of two ranks: {row}\n{told}")
+    if "HFU" in done.stderr or any(abs(r["hfu_full"] - r["mfu_full"]) > 1e-12 for r in rows.values()):
+        sys.exit("HFU differs from MFU where nothing is computed again")
     if family == "avx512-bf16":
         told = run.jotun(*arguments(data, 1, "--bf16"), env=env).stderr
         bf16 = re.search(r"MFU is a share of ([0-9.]+) GFLOP/s, the bf16 peak of 1 thread ", told)

@@ -17,6 +17,9 @@ if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")    # the shim i
         add_test(NAME train.device_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/device_ranks.py)
         set_tests_properties(train.device_ranks PROPERTIES LABELS "train;shim;slow" COST 20 TIMEOUT ${limit}
             ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;SHIM_BINARY=$<TARGET_FILE:jotun_shim>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
+        add_test(NAME train.device_says COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/device_says.py)
+        set_tests_properties(train.device_says PROPERTIES LABELS "train;shim" TIMEOUT ${limit}
+            ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;SHIM_BINARY=$<TARGET_FILE:jotun_shim>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
     endif()
 endif()
 if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")

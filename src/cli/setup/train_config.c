@@ -242,7 +242,7 @@ Status setup_train_config(TrainConfig *r, Options *o)
         .given = given, .tokenizer = tokenizer, .changed = o->changed, .log_interval = o->log_interval,
         .eval_interval = o->eval_interval,
         .eval_iters = o->eval_interval > 0 ? o->eval_iters : 0, .logs = setup_logs(o, json),
-        .verbose = o->verbose, .profile = o->profile,
+        .verbose = o->verbose, .peak = 1e12 * o->peak_tflops, .profile = o->profile,
         .profile_start = o->profile_start, .profile_end = o->profile_end,
     };
     TRY(setup_datasets(&r->datasets, o));

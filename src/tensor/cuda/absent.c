@@ -25,6 +25,12 @@ Status cuda_address(char *address, int bytes, int number)
     return refuse();
 }
 
+Status cuda_facts(DeviceFacts *facts, int number)
+{
+    (void)facts, (void)number;
+    return refuse();
+}
+
 /* No queue has a device. */
 void cuda_queue_close(Queue *q) { (void)q; }
 void cuda_queue_copy(Queue *q, void *to, const void *from, size_t bytes)

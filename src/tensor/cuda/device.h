@@ -29,6 +29,7 @@ void   cuda_event_wait  (void *event);
 void   cuda_queue_follow(Queue *q, void *event);
 void  *cuda_queue_stream(const Queue *q);
 Status cuda_address     (char *address, int bytes, int number);
+Status cuda_facts       (DeviceFacts *facts, int number);
 void  *cuda_host_alloc (size_t bytes);                    /* pinned; NULL: there is not so much */
 void   cuda_host_free  (void *memory);
 #ifdef __cplusplus

@@ -18,6 +18,8 @@ typedef hipEvent_t gpuEvent_t;
 #define gpuSetDevice         hipSetDevice
 #define gpuGetDeviceCount    hipGetDeviceCount
 #define gpuDeviceGetPCIBusId hipDeviceGetPCIBusId
+typedef hipDeviceProp_t gpuDeviceProperties;
+#define gpuGetDeviceProperties hipGetDeviceProperties
 #define gpuGetErrorString(e) hipGetErrorString((hipError_t)(e))
 #define gpuGetLastError      hipGetLastError
 #define gpuMalloc            hipMalloc
@@ -61,6 +63,8 @@ typedef cudaEvent_t gpuEvent_t;
 #define gpuSetDevice         cudaSetDevice
 #define gpuGetDeviceCount    cudaGetDeviceCount
 #define gpuDeviceGetPCIBusId cudaDeviceGetPCIBusId
+typedef cudaDeviceProp gpuDeviceProperties;
+#define gpuGetDeviceProperties cudaGetDeviceProperties
 #define gpuGetErrorString(e) cudaGetErrorString((cudaError_t)(e))
 #define gpuGetLastError      cudaGetLastError
 #define gpuMalloc            cudaMalloc

@@ -17,6 +17,9 @@ extern "C" {
     void   cuda_##name(Queue *q, const Struct *a);    \
     size_t cuda_##name##_workspace(const Queue *q, const Struct *a);
 #include "tensor/cuda/kernels.def"
+/* Backend.slow of both: why tiled.cu computes them. */
+const char *cuda_attention_forward_slow (const AttentionForward *a);
+const char *cuda_attention_backward_slow(const AttentionBackward *a);
 #ifdef __cplusplus
 }
 #endif

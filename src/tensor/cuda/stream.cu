@@ -37,6 +37,17 @@ extern "C" Status gpu_address(char *address, int bytes, int device)
     return OK;
 }
 
+extern "C" Status gpu_facts(DeviceFacts *facts, int device)
+{
+    gpuDeviceProperties properties;
+    TRY(device_find(&device));
+    gpu_check(gpuGetDeviceCount(&facts->devices), "gpuGetDeviceCount");
+    gpu_check(gpuGetDeviceProperties(&properties, device), "gpuGetDeviceProperties");
+    snprintf(facts->name, sizeof facts->name, "%s", properties.name);
+    facts->bytes = properties.totalGlobalMem;
+    return OK;
+}
+
 static Status stream_open(GpuStream *s, int device, bool urgent)
 {
     int least, greatest;

@@ -37,6 +37,8 @@ void   gpu_stream_follow(GpuStream *s, void *event);
 /* The bus address of a device, "0000:17:00.0", which tells GPUs of a host apart whatever their numbers are.
  * BAD_OPTION: there is no GPU. */
 Status gpu_address(char *address, int bytes, int device);
+/* BAD_OPTION: there is no GPU. */
+Status gpu_facts(DeviceFacts *facts, int device);
 /* Device memory, at start-up only; the caller frees it with gpu_free. NULL where there is not so much. */
 void  *gpu_alloc(size_t bytes);
 void   gpu_free (void *memory);

@@ -17,6 +17,13 @@ static size_t cuda_workspace(const Queue *q, int op, const void *arguments)
     return 0;
 }
 
+static const char *cuda_slow(int op, const void *arguments)
+{
+    if (op == OP_attention_forward)  return cuda_attention_forward_slow(arguments);
+    if (op == OP_attention_backward) return cuda_attention_backward_slow(arguments);
+    return NULL;
+}
+
 /* Rows without a kernel are NULL. */
 static const Backend cuda_backend = {
     .name = "cuda", .compute = F32, .activation = ACTIVATIONS, .state = STATES, .workspace = cuda_workspace,
@@ -33,6 +40,7 @@ static const Backend cuda_backend = {
 static const Backend dry_cuda_backend = {
     .name = "dry-cuda", .compute = F32, .activation = ACTIVATIONS, .state = STATES, .dry = true,
     .device = true, .measured = &cuda_backend, .workspace = cuda_workspace,
+    .slow = cuda_slow,
 #define OP(heat, name, Struct, types, ...) .name = dry_##name,
 #include "tensor/ops.def"
 #undef OP
@@ -123,6 +131,7 @@ void  cuda_event_wait(void *event)              { if (!gpu_event_passed(event)) 
 void  cuda_queue_follow(Queue *q, void *event)  { gpu_stream_follow(q->device, event); }
 void *cuda_queue_stream(const Queue *q)         { return ((const GpuStream *)q->device)->stream; }
 
+Status cuda_facts(DeviceFacts *facts, int number) { return gpu_facts(facts, number); }
 Status cuda_address(char *address, int bytes, int number) { return gpu_address(address, bytes, number); }
 
 void *cuda_host_alloc(size_t bytes)   { return gpu_host_alloc(bytes); }

@@ -131,6 +131,8 @@ int gpuStreamQuery(gpuStream_t stream);
 int gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned flags);
 int gpuSetDevice(int device);
 int gpuGetDeviceCount(int *devices);
+struct gpuDeviceProperties { char name[256]; size_t totalGlobalMem; };
+int gpuGetDeviceProperties(gpuDeviceProperties *of, int device);
 int gpuDeviceGetPCIBusId(char *name, int bytes, int device);
 int gpuMallocAsync(void **memory, size_t bytes, gpuStream_t stream);
 int gpuFreeAsync(void *memory, gpuStream_t stream);

@@ -47,16 +47,26 @@ extern "C" void cuda_attention_forward(Queue *q, const AttentionForward *a)
 {
     check_forward(a);
     if (a->q.dim[0] * a->q.dim[1] * a->q.dim[2] == 0) return;
-    if (flash_takes_forward(a)) flash_forward(q, a);
-    else                        tiled_forward(q, a);
+    if (flash_refuses_forward(a)) tiled_forward(q, a);
+    else                          flash_forward(q, a);
 }
 
 extern "C" void cuda_attention_backward(Queue *q, const AttentionBackward *a)
 {
     check_backward(a);
     if (a->q.dim[0] * a->q.dim[1] * a->q.dim[2] == 0 || a->k.dim[1] == 0) return;
-    if (flash_takes_backward(a)) flash_backward(q, a);
-    else                         tiled_backward(q, a);
+    if (flash_refuses_backward(a)) tiled_backward(q, a);
+    else                           flash_backward(q, a);
+}
+
+extern "C" const char *cuda_attention_forward_slow(const AttentionForward *a)
+{
+    return flash_refuses_forward(a);
+}
+
+extern "C" const char *cuda_attention_backward_slow(const AttentionBackward *a)
+{
+    return flash_refuses_backward(a);
 }
 
 /* ---- delta = sum over channels of o do: eight threads for each row ---- */

@@ -15,15 +15,32 @@
 #include "tensor/cuda/attention/rule.h"
 #include "tensor/cuda/attention/mma.h"
 
-/* Whether the arguments are such, and the ops of such arguments. */
-bool flash_takes_forward (const AttentionForward *a);
-bool flash_takes_backward(const AttentionBackward *a);
+/* NULL where the arguments are such; else what they have that these kernels do not take, and what they do, in
+ * the words of the log. And the ops of such arguments. */
+const char *flash_refuses_forward (const AttentionForward *a);
+const char *flash_refuses_backward(const AttentionBackward *a);
 void flash_forward (Queue *q, const AttentionForward *a);
 void flash_backward(Queue *q, const AttentionBackward *a);
 
 #ifdef GPU_HAS_MMA
 enum { FLASH_THREADS = 128, FLASH_WARPS = FLASH_THREADS / 32 };
 constexpr float LOG2_E = 1.4426950409f, LN_2 = 0.6931471806f;
+
+/* What forward and backward refuse alike. most: channels of a head; wide: the words for more */
+static inline const char *flash_refuses(const Tensor &q, const Tensor &v, const AttentionRule &rule,
+                                        int64_t most, const char *wide, bool aligned)
+{
+    if (q.dtype == F32)
+        return "attention in fp32 is not computed by tensor cores; with --bf16 or --fp16 it is";
+    if (rule.alibi)
+        return "attention with ALiBi is not computed by tensor cores; with rotary or learned positions it is";
+    if (q.dim[3] > most || v.dim[3] > most) return wide;
+    if (!(rule.scale > 0)) return "attention is computed by tensor cores where scores have a scale above 0";
+    if (!aligned)
+        return "attention is computed by tensor cores where the channels of heads (--kv-channels) are "
+               "multiples of 8";
+    return NULL;
+}
 
 /* Elements of a row in shared memory */
 template <int D> constexpr int FLASH_ROW = D + 8;

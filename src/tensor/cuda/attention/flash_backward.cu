@@ -299,15 +299,17 @@ template <typename T> static void by_width_backward(Queue *q, const AttentionBac
 }
 #endif
 
-bool flash_takes_backward(const AttentionBackward *a)
+const char *flash_refuses_backward(const AttentionBackward *a)
 {
 #ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3], E = a->v.dim[3];
-    return a->q.dtype != F32 && D <= 128 && E <= 128 && a->rule.scale > 0 && !a->rule.alibi &&
-           all_rows_aligned(D, a->q, a->k, a->dq, a->dk) && all_rows_aligned(E, a->v, a->d_o, a->dv);
+    return flash_refuses(a->q, a->v, a->rule, 128, "the backward pass of heads with more than 128 channels "
+                         "is not computed by tensor cores; with up to 128 it is",
+                         all_rows_aligned(D, a->q, a->k, a->dq, a->dk) &&
+                         all_rows_aligned(E, a->v, a->d_o, a->dv));
 #else
     (void)a;
-    return false;
+    return "attention is not computed by matrix cores on this kind of GPU";
 #endif
 }
 

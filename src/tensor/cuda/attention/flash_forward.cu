@@ -162,15 +162,15 @@ template <typename T> static void by_width_forward(Queue *q, const AttentionForw
 }
 #endif
 
-bool flash_takes_forward(const AttentionForward *a)
+const char *flash_refuses_forward(const AttentionForward *a)
 {
 #ifdef GPU_HAS_MMA
     const int64_t D = a->q.dim[3], E = a->v.dim[3];
-    return a->q.dtype != F32 && D <= 256 && E <= 256 && a->rule.scale > 0 && !a->rule.alibi &&
-           all_rows_aligned(D, a->q, a->k) && all_rows_aligned(E, a->v, a->o);
+    return flash_refuses(a->q, a->v, a->rule, 256, "heads of more than 256 channels have no kernel",
+                         all_rows_aligned(D, a->q, a->k) && all_rows_aligned(E, a->v, a->o));
 #else
     (void)a;
-    return false;
+    return "attention is not computed by matrix cores on this kind of GPU";
 #endif
 }
 
