@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include "base/random.h"
-#include "train/trainer.h"
+#include "train/step.h"
 
 enum { VOCABULARY = 50257, DOCUMENT = 500 };
 static const char *prefix;

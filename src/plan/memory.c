@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/array.h"
 #include "base/log.h"
+#include "plan/device_memory.h"
 #include "plan/largest.h"
 #include "train/measure.h"
 
@@ -21,6 +22,7 @@ typedef struct {
     double flops, bytes;
     SlowOps slow[SLOW_OPS];
     int    slows;
+    DeviceBesides besides;
 } RankMemory;
 
 static const Arena *fullest_slot(const StageExecutor *executor)
@@ -49,6 +51,7 @@ static Status rank_measure(RankMemory *m, StageLargest *largest, const TrainConf
         memcpy(m->arena, t.arena, sizeof m->arena);
         for (int i = 0; i < ARENAS; i++) m->total += sizes.bytes[i];
         m->slows = queue_slow(&t.queue, m->slow);
+        m->besides = device_besides(&t);
         m->slots = t.train.executor.slots;
         m->slot  = *fullest_slot(&t.train.executor);
         m->wgrad_saved = (size_t)m->slots * stage_executor_wgrad_bytes(&t.train.executor);
@@ -182,6 +185,11 @@ static void show_slow(const RankMemory *m)
     for (int i = 0; i < m->slows; i++) printf("%s: slow, since %s\n", m->slow[i].ops, m->slow[i].why);
 }
 
+static void show_device(const TrainConfig *config, const RankMemory *m, int world)
+{
+    device_memory_show(config, (double)(m->total - m->arena[ARENA_HOST].peak), &m->besides, world);
+}
+
 static Status show_stages(const TrainConfig *config, int world)
 {
     RankMemory *stage = calloc((size_t)config->pp, sizeof *stage);
@@ -200,6 +208,7 @@ static Status show_stages(const TrainConfig *config, int world)
         if (columns < config->pp) printf("%d of %d stages are shown; ", columns, config->pp);
         printf("--verbose shows every rank and every allocation\n");
         show_slow(&stage[largest]);
+        show_device(config, &stage[largest], world);
     }
     free(stage);
     return status;
@@ -264,6 +273,7 @@ static Status show_ranks(const TrainConfig *config, int world)
         if (rank < world) status = rank_measure(next, NULL, config, rank, world);
         if (status != OK || (rank < world && ranks_alike(of, next))) continue;
         show_rank(of, rank - 1);
+        show_device(config, of, world);
         RankMemory *printed = of;
         of = next;
         next = printed;

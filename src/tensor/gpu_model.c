@@ -7,8 +7,8 @@
 #include "base/array.h"
 
 static const GpuModel models[] = {
-#define GPU(name, reported, gib, fp16, bf16, fp32) \
-    { name, reported, (gib) * 0x1p30, (fp16) * 1e12, (bf16) * 1e12, (fp32) * 1e12 },
+#define GPU(name, reported, gib, fp16, bf16, fp32, capability) \
+    { name, reported, (gib) * 0x1p30, (fp16) * 1e12, (bf16) * 1e12, (fp32) * 1e12, capability },
 #include "tensor/gpu_models.def"
 };
 

@@ -3,10 +3,11 @@
 /* What is known of kinds of GPUs: the rows of gpu_models.def. */
 #include "tensor/dtype.h"
 
-typedef struct {
+typedef struct GpuModel {
     const char *name, *reported;
     double      bytes;                     /* of memory */
     double      fp16, bf16, fp32;          /* FLOP/s; 0: no such products */
+    double      capability;                /* NVIDIA's compute capability; 0: of AMD */
 } GpuModel;
 
 /* The kind of a GPU by the name that the runtime reports, "NVIDIA H100 80GB HBM3"; NULL: not in the table. */

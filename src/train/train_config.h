@@ -132,6 +132,7 @@ typedef struct {
     LogLines lines;                           /* whose log lines */
     bool     log_throughput;                  /* its throughput among them */
     bool     verbose;                         /* more lines at the start */
+    const struct GpuModel *gpu;               /* whose memory a dry run is compared with; NULL: none */
     double   peak;                            /* FLOP/s of a GPU, or of a rank's threads; 0: not given */
     const char *profile;                      /* file of a Chrome trace; NULL: none */
     int64_t  profile_start, profile_end;      /* steps; 0: a few after the first */

@@ -121,7 +121,7 @@ BESIDE["train-samples"] = BESIDE["train-tokens"] = {"+train-iters": "ABSENT"}
 # Another change than these tests can see, and what tests it.
 ELSEWHERE = {
     "exit-on-missing-checkpoint": "cli.options", "dry-run": "plan.dry_run", "use-tp-pp-dp-mapping": "plan.dry_run",
-    "draw-schedule": "cli.options", "draw-schedule-svg": "cli.options", "watchdog-seconds": "cli.dead_rank", "distributed-timeout-minutes": "cli.dead_rank", "control-port": "cli.tcp", "device-transport": "train.nccl_shim", "peak-tflops": "cli.report_lines",
+    "draw-schedule": "cli.options", "draw-schedule-svg": "cli.options", "watchdog-seconds": "cli.dead_rank", "distributed-timeout-minutes": "cli.dead_rank", "control-port": "cli.tcp", "device-transport": "train.nccl_shim", "peak-tflops": "cli.report_lines", "gpu": "train.device_says",
     "tokenizer": "cli.options", "mid-level-dataset-surplus": "data.order_test", "no-load-rng": "cli.options", "muon-fp32-matmul-prec": "train.optimizers_test", "min-loss-scale": "cli.precision", "no-check-for-nan-in-loss-and-grad": "cli.spikes", "spike-action": "cli.spikes", "skip-train": "cli.schedule", "use-checkpoint-args": "cli.options",
 }
 

@@ -1,6 +1,6 @@
 """What runs with --device cuda say, whose kernels the shim of tests/tensor runs on the CPU, as a GPU called NVIDIA H100 80GB HBM3: which of their
 kernels are slow and why, in the log and in the dry run; the peak of which MFU is a share, which ranks on one GPU share; and which
-device --device auto takes, and why, on ranks that agree.
+device --device auto takes, and why, on ranks that agree; whether a run fits a GPU of --gpu.
 
     SHIM_BINARY=path of the binary with the shim
 """
@@ -99,9 +99,44 @@ def auto_devices():
                 sys.exit(f"{name}, {programs}: {done.stderr}")
 
 
+def bytes_of(text):
+    number, unit = text.split()
+    return float(number) * 1024 ** ["B", "KiB", "MiB", "GiB", "TiB"].index(unit)
+
+
+def named_gpus():
+    """The numbers of a dry run for a GPU add up; what does not fit, and what has no kernels."""
+    big = ["--model", "llama2-7b", "--bf16", "--micro-batch-size", 1, "--hidden-size", 4096, "--num-layers", 32, "--num-attention-heads", 32, "--seq-length", 4096, "--vocab-size", 32000]
+    for words, gpu, fits in ([], "H100", True), (["--ranks", 4, "--tp", 2], "a100-40gb", True), (big, "H100", False), (big, "B200", True):
+        told = shim("--dry-run", "--gpu", gpu, *words).stdout
+        of = {key: bytes_of(value) for key, value in re.findall(r"^(host|total) +([0-9.]+ \w*B)$", told, re.M)}
+        besides = re.search(r"besides, not measured: about ([0-9.]+ \w*B) of a GPU \(driver 512.0 MiB, cuBLASLt 64.0 MiB(?:, NCCL ([0-9.]+ \w*B) of (\d+) links)?\)\n", told)
+        verdict = re.search(rf"^{gpu.upper()} with ([0-9.]+ GiB): (fits|does not fit), ([0-9.]+ \w*B) (are left|too much)$", told, re.M)
+        if not besides or not verdict or (verdict[2] == "fits") != fits or bool(besides[2]) != ("--ranks" in words):
+            sys.exit(f"--gpu {gpu} {words}:\n{told}")
+        left = bytes_of(verdict[1]) - of["total"] + of["host"] - bytes_of(besides[1])
+        if abs(left - (1 if fits else -1) * bytes_of(verdict[3])) > 0.2 * 2 ** 30:
+            sys.exit(f"--gpu {gpu} {words}: {left} bytes are left by the table:\n{told}")
+        if besides[2] and bytes_of(besides[2]) != int(besides[3]) * 2 ** 25:
+            sys.exit(f"--gpu {gpu} {words}: {besides[0]}")
+        if verdict[0] not in shim("--dry-run", "--gpu", gpu, *words, "--verbose").stdout:
+            sys.exit(f"--gpu {gpu} {words} --verbose says otherwise")
+    staged = shim("--dry-run", "--gpu", "H100", "--device", "cuda", "--device-transport", "staged", "--ranks", 2).stdout
+    if "NCCL" in staged or "not counted: pinned memory of the host" not in staged or "H100 with" in shim("--dry-run", "--device", "cuda").stdout:
+        sys.exit(f"a dry run of staged messages:\n{staged}")
+    if "besides" in shim("--dry-run", "--device", "cpu").stdout:
+        sys.exit("a dry run on a CPU has a driver of GPUs")
+    for words, why in ((["--dry-run", "--gpu", "X1"], "--gpu X1 is not known; give one of V100"), (["--dry-run", "--gpu", "V100"], "compute capability 8.0"),
+                       (["--dry-run", "--gpu", "MI300X"], "compute capability 8.0"), (["--gpu", "H100"], "has no effect without --dry-run"),
+                       (["--dry-run", "--gpu", "H100", "--device", "cpu"], "--device"), (["--dry-run", "--gpu", "H100", *EXPERTS], "mixtures of experts are not built")):
+        if why not in shim(*words, code=1).stderr:
+            sys.exit(f"{words} is refused by another message than: {why}")
+
+
 if __name__ == "__main__":
     with run.work_folder() as folder:
         slow_kernels()
         peaks(folder)
     auto_devices()
+    named_gpus()
     print(f"{len(SLOW)} models, with the slow kernels that they have; peaks by type and of ranks that share a GPU; {len(AUTO)} choices of --device auto, and those of ranks under {' and '.join(run.launchers()) or 'no MPI'}")

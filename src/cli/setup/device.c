@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/setup/setup.h"
 #include "comm/device_data.h"
+#include "tensor/gpu_model.h"
 #include "train/measure.h"
 #include "train/trainer_comms.h"
 
@@ -69,9 +70,26 @@ static void reason(char why[DEVICE_WHY], const TrainConfig *config, const Option
         take_reason(why);
 }
 
+/* Of --gpu: one that the kernels are built for, whatever this machine has. */
+static Status named_gpu(TrainConfig *config, const Options *o)
+{
+    char names[400];
+    const GpuModel *gpu = gpu_model_named(o->gpu);
+    if (!gpu)
+        return fail(BAD_OPTION, "--gpu %s is not known; give one of %s", o->gpu,
+                    gpu_model_names(names, sizeof names));
+    if (gpu->capability < 8)
+        return fail(BAD_OPTION, "--gpu %s: the kernels are built for NVIDIA's GPUs of compute capability 8.0 "
+                    "and later, the A100 and its successors", gpu->name);
+    config->gpu    = gpu;
+    config->device = "cuda";
+    return OK;
+}
+
 Status setup_device(TrainConfig *config, const Options *o, Transport *mpi)
 {
     char mine[DEVICE_WHY], why[DEVICE_WHY];
+    if (o->gpu) return named_gpu(config, o);
     if (o->device.value != CHOICE_device_auto) return OK;
     reason(mine, config, o, mpi);
     if (mpi) TRY(device_agree(why, mpi, mine));            /* <-> world; same on every rank */

@@ -80,7 +80,8 @@ BpePlan    setup_bpe     (const Options *o, Team *team);                       /
 Status     setup_train_config  (TrainConfig *config, Options *o);
 /* The device of --device auto, which setup_train_config leaves at the CPU: a GPU where each rank has one that
  * works and the run has all of its kernels, else the CPU, with a line in the log that says why where a GPU is
- * to be seen. Of train and eval perplexity. Collective under MPI; *mpi is not closed. */
+ * to be seen. With --gpu a dry run is on that GPU; BAD_OPTION: it is not known, or has no kernels. Of train
+ * and eval perplexity. Collective under MPI; *mpi is not closed. */
 Status     setup_device        (TrainConfig *config, const Options *o, Transport *mpi);
 
 /* Calls body once for each rank: threads of this process, or this process's own rank under MPI. */
