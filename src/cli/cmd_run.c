@@ -229,14 +229,22 @@ static Status watch(LocalRun *run, double grace)
     return OK;
 }
 
-/* The signals that a command takes, and that of a child's end, are read, not handled. After the start: the
- * ranks have them as we had them. */
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+    return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/* The signals that a command takes, and that of a child's end, are read, not handled; one that is ignored, as
+ * under nohup, stays so: once blocked it would be read. After the start: the ranks have them as we had
+ * them. */
 static Status signals_open(LocalRun *run)
 {
     sigset_t mask;
     sigemptyset(&mask);
     const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCHLD };
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) sigaddset(&mask, numbers[i]);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!is_ignored(numbers[i])) sigaddset(&mask, numbers[i]);
     sigprocmask(SIG_BLOCK, &mask, NULL);
     run->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     return run->signals >= 0 ? OK : fail(NO_MEMORY, "no descriptor for signals: %s", strerror(errno));
@@ -269,6 +277,7 @@ Status cmd_run(Options *o)
     if (!command_divides(command))
         return fail(BAD_USAGE, "%s runs as one process; start it without jotun run", command->name);
     socket_raise_limit();                             /* a pipe for each rank */
+    signal(SIGCHLD, SIG_DFL);                         /* where it is ignored no child can be waited for */
     run.rank = calloc((size_t)run.count, sizeof *run.rank);
     if (!run.rank) return fail(NO_MEMORY, "no memory for %d ranks", run.count);
     for (int r = 0; r < run.count; r++) run.rank[r].pipe = -1;

@@ -1,5 +1,7 @@
 /* The transport over TCP between threads of this process: the collectives of program.h, messages that come before their receives and in
  * another order than these, large ones that wait for theirs without memory, and a long series of random ones. */
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "base/array.h"
 #include "base/testing.h"
@@ -47,6 +49,16 @@ static void expect_bytes(const unsigned char *b, int from, int to, int tag, int 
         CHECK(b[i] == byte_of(from, to, tag, number, i), "message %d with tag %d from %d to %d: byte %zu of %zu", number, tag, from, to, i, bytes);
 }
 
+/* Handles what comes until the number has the value, for at most a minute. */
+static void poll_until(Transport *t, volatile const int *number, int value)
+{
+    for (int i = 0; i < 60000 && *number != value; i++) {
+        t->poll(t);
+        usleep(1000);
+    }
+    CHECK(*number == value, "%d after a minute, not %d", *number, value);
+}
+
 /* Rank 0 sends a large message and then a small one with another tag, which rank 1 receives first: the large one is taken out of its
  * way. Without such a need it stays where it is, and costs rank 1 no memory. */
 enum { LARGE = 24 << 20 };
@@ -76,11 +88,10 @@ static Status order_body(Transport *t, void *context)
         CHECK(tcp->kept_bytes == LARGE, "%zu bytes are kept", tcp->kept_bytes);
         wait_for(t, t->recv(t, g, large, LARGE, 0, 5));
         expect_bytes(large, 0, 1, 5, 0, LARGE);
-        for (int i = 0; i < 300; i++) {                                    /* the last one comes meanwhile */
-            t->poll(t);
-            usleep(1000);
-        }
+        poll_until(t, &tcp->paused, 1);                                    /* the last one comes */
         CHECK(tcp->kept_bytes == 0 && tcp->paused == 1, "%zu bytes are kept, %d links wait", tcp->kept_bytes, tcp->paused);
+        struct epoll_event event;                                          /* and its link wakes nobody */
+        CHECK(epoll_wait(tcp->poller, &event, 1, 200) == 0, "a link that waits wakes its rank");
         wait_for(t, t->recv(t, g, large, LARGE, 0, 5));
         expect_bytes(large, 0, 1, 5, 1, LARGE);
         free(large);
@@ -94,6 +105,51 @@ static void order_is_that_of_group_and_tag(void **state)
 {
     (void)state;
     if (tcp_ranks_run(2, order_body, NULL) != OK) fail_msg("%s", fail_text());
+}
+
+/* A connection breaks within a message: neither end makes another one, on which the stream would go on there, and neither lets the other
+ * begin one. Nobody waits here, so that no rank ends the process for the loss. */
+typedef struct { _Atomic int broken, tried; } Breaking;
+static Status breaking_body(Transport *t, void *context)
+{
+    Breaking *shared = context;
+    Tcp      *tcp = t->self;
+    int       all[2] = { 0, 1 }, i = 0;
+    Group    *g = t->group_open(t, all, 2);
+    char     *large = calloc(1, LARGE), word = 0;
+    Peer     *p;
+    if (t->rank == 0) {
+        t->send(t, g, large, LARGE, 1, 5);
+        for (p = tcp->peer[1]; i < 60000 && !tcp->lost; i++, usleep(1000)) t->poll(t);
+        CHECK(tcp->lost == p && p->out.queue.first && p->out.queue.first->moved > 0, "the message is whole, or the loss is not seen");
+        t->send(t, g, &word, 1, 1, 6);
+        CHECK(p->out.state == OUT_CLOSED && p->out.end.fd < 0, "a broken connection is made again");
+        shared->broken = 1;
+        for (i = 0; i < 60000 && !shared->tried; i++, usleep(1000)) t->poll(t);
+        CHECK(shared->tried && p->in.end.fd < 0, "a rank whose connection broke is let in again");
+    } else {
+        poll_until(t, &tcp->paused, 1);
+        p = tcp->peer[0];
+        shutdown(p->in.end.fd, SHUT_RDWR);
+        t->recv(t, g, large, LARGE, 0, 5);                                 /* reads up to the break */
+        for (; i < 60000 && !(tcp->lost && shared->broken); i++, usleep(1000)) t->poll(t);
+        CHECK(p->in.end.fd < 0 && p->broken, "the loss is not seen");
+        p->broken = false;                                                 /* as if it did not know */
+        t->send(t, g, &word, 1, 0, 6);
+        for (i = 0; i < 60000 && p->out.state == OUT_GREETING; i++, usleep(1000)) t->poll(t);
+        CHECK(p->out.state == OUT_CLOSED, "rank 0 takes the connection, or says nothing");
+        shared->tried = 1;
+    }
+    free(large);
+    t->group_close(t, g);
+    return OK;
+}
+
+static void broken_connections_stay_broken(void **state)
+{
+    (void)state;
+    Breaking shared = { 0 };
+    if (tcp_ranks_run(2, breaking_body, &shared) != OK) fail_msg("%s", fail_text());
 }
 
 /* All ranks draw the same series: messages of any size from and to any rank, with a few tags; and collectives of any size in between. Some are
@@ -172,6 +228,6 @@ int main(void)
 {
     alarm(300);                                                            /* a deadlock is a failure */
     const struct CMUnitTest tests[] = { cmocka_unit_test(collectives_are_the_threads), cmocka_unit_test(order_is_that_of_group_and_tag),
-                                        cmocka_unit_test(random_messages_arrive) };
+                                        cmocka_unit_test(broken_connections_stay_broken), cmocka_unit_test(random_messages_arrive) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,15 +35,22 @@ static void guest_close(Tcp *tcp, GuestEnd *g)
     tcp->guests--;
 }
 
-/* A free place, or the one of the oldest guest. */
-static GuestEnd *guest_place(Tcp *tcp)
+static GuestEnd *guest_oldest(Tcp *tcp)
 {
     GuestEnd *oldest = NULL;
     for (int i = 0; i < GUESTS; i++) {
         GuestEnd *g = &tcp->guest[i];
-        if (g->end.fd < 0) return g;
-        if (!oldest || g->guest.since < oldest->guest.since) oldest = g;
+        if (g->end.fd >= 0 && (!oldest || g->guest.since < oldest->guest.since)) oldest = g;
     }
+    return oldest;
+}
+
+/* A free place, or the one of the oldest guest. */
+static GuestEnd *guest_place(Tcp *tcp)
+{
+    for (int i = 0; i < GUESTS; i++)
+        if (tcp->guest[i].end.fd < 0) return &tcp->guest[i];
+    GuestEnd *oldest = guest_oldest(tcp);
     guest_close(tcp, oldest);
     return oldest;
 }
@@ -58,8 +65,12 @@ void guests_accept(Tcp *tcp)
     for (int i = 0; i < GUESTS; i++) {                /* no more at once: others are served in between */
         int fd = accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {
-            /* Without descriptors the connections wait, and this thread must not spin on them. */
-            if (errno == EMFILE || errno == ENFILE) usleep(10000);
+            if (errno != EMFILE && errno != ENFILE) return;
+            if (tcp->guests > 0) {                    /* the oldest one gives up its descriptor */
+                guest_close(tcp, guest_oldest(tcp));
+                continue;
+            }
+            usleep(10000);                            /* they wait, and this thread must not spin on them */
             return;
         }
         GuestEnd *g = guest_place(tcp);
@@ -80,7 +91,7 @@ static Verdict admit(Tcp *tcp, const Hello *hello)
         return NO_SUCH_RANK;
     if (hello->purpose == HELLO_START) return rendezvous_admit(tcp, hello);
     const Peer *p = tcp->peer[hello->rank];
-    return p && (p->in.end.fd >= 0 || p->left) ? RANK_TWICE : WELCOME;
+    return p && (p->in.end.fd >= 0 || p->left || p->broken) ? RANK_TWICE : WELCOME;
 }
 
 /* For the person at rank 0. Who fails for another reason than a mistake could fill the log. */
@@ -119,19 +130,20 @@ void guest_ready(Tcp *tcp, End *end)
         guest_close(tcp, g);
         return;
     }
-    int fd = dup(g->end.fd);                          /* watched for another purpose from here on */
-    CHECK(fd >= 0, "no descriptor: %s", strerror(errno));
-    guest_close(tcp, g);
+    int fd = end_release(tcp, &g->end);               /* watched for another purpose from here on */
+    tcp->guests--;
     if (hello->purpose == HELLO_START) rendezvous_accept(tcp, hello, fd);
     else                               link_accepted(tcp, hello->rank, fd, hello->host);
 }
 
 void guests_expire(Tcp *tcp)
 {
-    int64_t now = seam.clock();
+    int64_t now = seam.clock(), second = 1000000000;
+    if (now < tcp->guests_looked + second) return;    /* they are many, and calls are more */
+    tcp->guests_looked = now;
     for (int i = 0; i < GUESTS && tcp->guests > 0; i++) {
         GuestEnd *g = &tcp->guest[i];
-        if (g->end.fd >= 0 && now - g->guest.since > (int64_t)GUEST_SECONDS * 1000000000) guest_close(tcp, g);
+        if (g->end.fd >= 0 && now - g->guest.since > GUEST_SECONDS * second) guest_close(tcp, g);
     }
 }
 

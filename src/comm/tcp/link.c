@@ -46,6 +46,14 @@ void end_close(Tcp *tcp, End *end)
     end->fd = -1;
 }
 
+int end_release(Tcp *tcp, End *end)
+{
+    int fd = end->fd;
+    CHECK(epoll_ctl(tcp->poller, EPOLL_CTL_DEL, fd, NULL) == 0, "epoll: %s", strerror(errno));
+    end->fd = -1;
+    return fd;
+}
+
 /* ---- peers ---- */
 static Peer *peer_of(Tcp *tcp, int rank)
 {
@@ -66,11 +74,13 @@ static void peer_lost(Tcp *tcp, Peer *p, const char *why)
     tcp->lost_at  = seam.clock();
 }
 
-/* A connection has ended. After a goodbye this is no fault, unless something is still to go that way. */
+/* A connection has ended. After a goodbye this is no fault, unless something is still to go that way. Without
+ * one the stream may have ended within a message, and another connection would go on there. */
 static void out_ended(Tcp *tcp, Peer *p, int error)
 {
     end_close(tcp, &p->out.end);
     p->out.state = OUT_CLOSED;
+    p->broken |= !p->left;
     if (!p->left) peer_lost(tcp, p, error ? strerror(error) : "the connection was closed");
     else if (p->out.queue.first) peer_lost(tcp, p, "it has ended while this rank sends to it");
 }
@@ -80,6 +90,7 @@ static void in_ended(Tcp *tcp, Peer *p, int error)
     if (p->in.paused) tcp->paused--;
     p->in.paused = false;
     end_close(tcp, &p->in.end);
+    p->broken |= !p->left;
     if (!p->left) peer_lost(tcp, p, error ? strerror(error) : "the connection was closed");
     else if (p->in.has_frame) peer_lost(tcp, p, "it has ended within a message");
 }
@@ -221,6 +232,7 @@ static void out_write(Tcp *tcp, Peer *p)
 static void out_connect(Tcp *tcp, Peer *p)
 {
     OutLink *out = &p->out;
+    if (p->broken) return;                            /* tcp_check_lost ends this process */
     int fd = socket_connect(&tcp->address[p->rank]);
     if (fd < 0) {
         peer_lost(tcp, p, strerror(errno));
@@ -549,7 +561,7 @@ void tcp_progress(Tcp *tcp, int ms)
     struct epoll_event event[EVENTS];
     int count = epoll_wait(tcp->poller, event, EVENTS, tcp->again > 0 && ms > RETRY_MS ? RETRY_MS : ms);
     for (int i = 0; i < count; i++) end_ready(tcp, event[i].data.ptr);
-    if (count == 0 && tcp->guests > 0) guests_expire(tcp);
+    if (tcp->guests > 0) guests_expire(tcp);
     if (tcp->again > 0) connect_again(tcp);
 }
 

@@ -17,8 +17,9 @@
 #include "comm/tcp/state.h"
 
 /* FIRST_WORD, MORE_WORDS: seconds after which a rank that waits says for whom. LEAST_LIMIT: hosts start
- * slowly. ANSWER_MS: what one attempt to connect may take. */
-enum { FANOUT = 16, FIRST_WORD = 10, MORE_WORDS = 60, LEAST_LIMIT = 30, ANSWER_MS = 5000, LISTED = 16 };
+ * slowly. ANSWER_MS: what one attempt to connect may take. ADDRESSES: of rank 0's host that are tried. */
+enum { FANOUT = 16, FIRST_WORD = 10, MORE_WORDS = 60, LEAST_LIMIT = 30, ANSWER_MS = 5000, LISTED = 16,
+       ADDRESSES = 8 };
 static const int64_t SECOND = 1000000000;
 static const uint64_t GO_MAGIC = 0x6a6f74756e206733;
 
@@ -200,10 +201,19 @@ static Status refused(const Tcp *tcp, const Greeting *g, const char *at)
     }
 }
 
+/* Without a secret only addresses of this host count. Returns how many are left. */
+static int drop_others(const TcpStart *start, SocketAddress *address, int count)
+{
+    int left = 0;
+    for (int i = 0; i < count; i++)
+        if (*start->secret || socket_is_loopback(&address[i])) address[left++] = address[i];
+    return left;
+}
+
 /* Until rank 0 is there, knows us and has heard all others. *go: what it sends. */
 static Status follow(Tcp *tcp, const TcpStart *start, int64_t end, Go *go)
 {
-    SocketAddress to[8];
+    SocketAddress to[ADDRESSES];
     Greeting g;
     GreetingState state = GREETING_CLOSED;
     const char *why = "";
@@ -212,7 +222,7 @@ static Status follow(Tcp *tcp, const TcpStart *start, int64_t end, Go *go)
     int64_t word = seam.clock() + FIRST_WORD * SECOND, begin = seam.clock();
     int pause_ms = 20;
     do {
-        int count = socket_resolve(to, 8, start->host, start->port, &why);
+        int count = drop_others(start, to, socket_resolve(to, ADDRESSES, start->host, start->port, &why));
         snprintf(at, sizeof at, "%.40s:%d", start->host, start->port);
         for (int i = 0; i < count && state == GREETING_CLOSED; i++) {
             socket_text(at, &to[i]);
@@ -257,27 +267,28 @@ static bool is_own_loopback(const SocketAddress *a)
 static Status listen_for_ranks(Tcp *tcp, const TcpStart *start)
 {
     const char *why;
-    SocketAddress host;
+    SocketAddress host[ADDRESSES] = { 0 };
     bool first = tcp->rank == 0;
-    if (socket_resolve(&host, 1, start->host, start->port, &why) == 0) {
-        if (!first && *start->secret) host = (SocketAddress){ .port = 0 };          /* it may come later */
+    int count = socket_resolve(host, ADDRESSES, start->host, start->port, &why);
+    if (count == 0) {
+        if (!first && *start->secret) count = 1;      /* it may come later */
         else return fail(BAD_OPTION, "%s says that rank 0 is on %s, which has no address: %s",
                          start->launcher, start->host, why);
     }
-    if (!*start->secret && !socket_is_loopback(&host))
+    if (drop_others(start, host, count) == 0)
         return fail(BAD_OPTION, "%s says that rank 0 is on %s, and ranks of several hosts need a secret, by "
                     "which they know each other: (umask 077; head -c 24 /dev/urandom | base64 > SECRET), and "
                     "JOTUN_SECRET_FILE=SECRET on all of them; on one host MASTER_ADDR=127.0.0.1 needs none",
                     start->launcher, start->host);
     uint16_t port = first ? (uint16_t)start->port : 0;
-    bool here = !*start->secret || is_own_loopback(&host);
-    int fd = socket_listen(here ? &host : NULL, &port);
+    bool here = !*start->secret || is_own_loopback(host);
+    int fd = socket_listen(here ? host : NULL, &port);
     if (fd < 0)
         return fail(BAD_OPTION, "rank %d cannot listen on %s, port %d: %s; --control-port N takes another, "
                     "the same on all ranks", tcp->rank, here ? start->host : "its host", (int)port,
                     strerror(errno));
     tcp->listener.fd = fd;
-    tcp->address[tcp->rank] = host;
+    tcp->address[tcp->rank] = *host;
     tcp->address[tcp->rank].port = port;
     return OK;
 }

@@ -67,12 +67,13 @@ typedef struct {
     Kept       *first_kept, *last_kept;               /* whole ones, and the one that arrives */
 } InLink;
 
-/* Another rank, since this one has something to do with it. left: it said goodbye. */
+/* Another rank, since this one has something to do with it. left: it said goodbye. broken: a connection
+ * ended without one, and none is made again. */
 struct Peer {
     Peer   *next;                                     /* list of all */
     Tcp    *tcp;
     int     rank;
-    bool    left;
+    bool    left, broken;
     char    host[HOST_BYTES];
     OutLink out;
     InLink  in;
@@ -104,7 +105,7 @@ typedef struct {
 typedef enum { REQUEST_FREE, REQUEST_MESSAGE, REQUEST_COLLECTIVE } RequestKind;
 typedef struct { RequestKind kind; int next; Message *message; Collective collective; } TcpRequest;
 
-enum { KEPT_CLASSES = 48 };
+enum { KEPT_CLASSES = 49 };                           /* 2^0 .. 2^48 bytes */
 struct Tcp {
     Transport      face;
     int            rank, size;
@@ -116,6 +117,7 @@ struct Tcp {
     End            listener;
     struct GuestEnd *guest;                           /* [GUESTS] connections that have proved nothing */
     int            guests;                            /* of them in use */
+    int64_t        guests_looked;                     /* seam.clock: when old ones were last looked for */
     struct Start  *start;                             /* rank 0: the ranks that have come; NULL afterwards */
     bool           moved;                             /* something has changed since the last idle */
     int            paused, again;                     /* links from others; those that connect again */
@@ -154,6 +156,8 @@ void     tcp_links_close(Tcp *tcp, FrameKind last, int exit_code);
 void     end_open (Tcp *tcp, End *end, EndKind kind, int fd, uint32_t events, void *owner);
 void     end_watch(Tcp *tcp, End *end, uint32_t events);
 void     end_close(Tcp *tcp, End *end);
+/* The descriptor, which is no longer watched and the caller's. A duplicate of it would still be watched. */
+int      end_release(Tcp *tcp, End *end);
 /* A rank that has proved itself opens its connection to this one. */
 void     link_accepted(Tcp *tcp, int rank, int fd, const char *host);
 

@@ -168,8 +168,8 @@ static void tcp_idle(Transport *t, int request)
     Tcp *tcp = t->self;
     bool moved = tcp->moved;
     tcp->moved = false;
+    tcp_check_lost(tcp);                              /* also while messages of the others move */
     if (moved || (tcp->paused > 0 && tcp_unblock(tcp))) return;
-    tcp_check_lost(tcp);
     check_gone(&tcp->request[request]);
     tcp_progress(tcp, tcp->lost ? 100 : IDLE_MS);
     advance_collectives(tcp);
