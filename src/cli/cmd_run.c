@@ -18,9 +18,9 @@
 #include "comm/socket.h"
 
 /* SPEAK_SECONDS: in which the other ranks report a failure and end by themselves, as the watchdog makes them;
- * then they are ended. JUDGE_MS: between the first end and the word which rank has failed. LAST_WORDS: bytes
+ * then it is said which rank has failed, and the rest are ended. LAST_WORDS: bytes
  * of a line that a rank wrote last. */
-enum { SPEAK_SECONDS = 5, LAST_WORDS = 512, LOOK_MS = 500, JUDGE_MS = 1000 };
+enum { SPEAK_SECONDS = 5, LAST_WORDS = 512, LOOK_MS = 500 };
 
 /* What rank 0 writes goes straight to our standard error, so that its progress line stays one. That of the
  * others passes through a pipe, from which their last words are kept. */
@@ -158,7 +158,7 @@ static void take_end(LocalRun *run, int rank, int state)
 {
     bool killed = WIFSIGNALED(state);
     if (child_succeeded(state) || (run->failed >= 0 && (run->killed || !killed))) return;
-    if (run->failed < 0) run->judged = seam.clock() + JUDGE_MS * (SECOND / 1000);
+    if (run->failed < 0) run->judged = seam.clock() + SPEAK_SECONDS * SECOND;
     run->killed = killed;
     run->failed = rank;
     run->code   = killed ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
@@ -178,18 +178,18 @@ static void reap(LocalRun *run)
     }
 }
 
-/* The others are left some time to report the failure too. */
+/* When all have ended, or have had their time to: a rank that a signal ended may be the last one. */
 static void report(LocalRun *run)
 {
     if (run->deadline || run->failed < 0 || (run->running > 0 && seam.clock() < run->judged)) return;
     const LocalRank *r = &run->rank[run->failed];
-    run->deadline = seam.clock() + SPEAK_SECONDS * SECOND;
+    run->deadline = seam.clock();
     if (run->asked) return;
     log_line("rank %d of %d failed: %s%s%s", run->failed, run->count, r->end,
              *r->words ? "; its last words: " : "", r->words);
 }
 
-/* After the time to speak SIGTERM, after the grace time SIGKILL. */
+/* After the report SIGTERM, after the grace time SIGKILL. */
 static void end_others(LocalRun *run, double grace)
 {
     if (!run->deadline || run->running == 0 || seam.clock() < run->deadline) return;
