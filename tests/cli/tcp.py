@@ -155,11 +155,11 @@ def pids_of(out):
     return pids
 
 
-def begin(data, out, count, *words):
+def begin(data, out, count, *words, **more):
     """`jotun run`, once its training has made some steps."""
     child = subprocess.Popen([run.JOTUN, "run", "--local", str(count), "--grace-seconds", "20", "--",
                               *train(data, "--train-iters", 1000000, "--threads", 1, "--save", out, "--metrics", out + ".jsonl", *words)],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
     end = time.monotonic() + 300
     while not (os.path.exists(out + ".jsonl") and len(run.metrics(out + ".jsonl")) > 3):
         if time.monotonic() > end or child.poll() is not None:
@@ -205,7 +205,18 @@ def interrupted(data, folder):
         err = said(child)
         if child.returncode != 128 + number or "failed" in err or err.count("stops after this step") != 1 or not os.path.exists(os.path.join(out, "latest")):
             sys.exit(f"{number.name}: exit code {child.returncode}\n{err}")
-    print("signals: passed on once, saved")
+    out = os.path.join(folder, "nohup")
+    child = begin(data, out, 2, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    child.send_signal(signal.SIGHUP)
+    steps = len(run.metrics(out + ".jsonl"))
+    end = time.monotonic() + 300
+    while child.poll() is None and len(run.metrics(out + ".jsonl")) < steps + 30 and time.monotonic() < end:
+        time.sleep(0.05)
+    child.send_signal(signal.SIGTERM)
+    err = said(child)
+    if child.returncode != 128 + signal.SIGTERM:
+        sys.exit(f"an ignored SIGHUP: exit code {child.returncode}\n{err}")
+    print("signals: passed on once, saved; an ignored one is not passed on")
 
 
 def last_words(data, folder):

@@ -124,8 +124,10 @@ def twice(port):
         expect(RANK_TWICE, port, rank=2)
 
 
-def begin(port, only):
-    return ranks.start(SIZE, [PROGRAM, "hash"], port - 1, dict(JOTUN_SECRET=SECRET), only, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def begin(port, only, limit=None):
+    """limit: of descriptors."""
+    lower = limit and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+    return ranks.start(SIZE, [PROGRAM, "hash"], port - 1, dict(JOTUN_SECRET=SECRET), only, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=lower)
 
 
 def ends(children, wanted):
@@ -163,10 +165,19 @@ def while_it_runs():
 
 
 def main():
-    global hostile
     wanted = subprocess.run([PROGRAM, "hash", "threads", str(SIZE)], capture_output=True, text=True, check=True).stdout.strip()
+    for limit in None, 200:                                  # places for unknown connections run out, and descriptors
+        beset(wanted, limit)
+    while_it_runs()
+    assert hostile >= 64, hostile
+    print(f"{hostile} hostile hellos, and connections without one: refused, and {SIZE} ranks have the threads' bits")
+
+
+def beset(wanted, limit):
+    """A start among strangers."""
+    global hostile
     port = ranks.free_port() + 1
-    children = begin(port, [0])
+    children = begin(port, [0], limit)
     kept = before(port)
     hostile += len(kept)
     children.update(begin(port, [1]))
@@ -176,9 +187,6 @@ def main():
     ends(children, wanted)
     for s in kept:
         s.close()
-    while_it_runs()
-    assert hostile >= 64, hostile
-    print(f"{hostile} hostile hellos and {len(kept)} connections without one: refused, and {SIZE} ranks have the threads' bits")
 
 
 main()
