@@ -19,6 +19,8 @@ TRANSPORT = [
     ("ranks of rank 0's host known by its loopback address", "src/comm/tcp/rendezvous.c", "        mend_loopback(tcp);\n", "        if (tcp->size < 0) mend_loopback(tcp);\n", "cli.tcp_hosts"),
     ("an exit code of jotun run that is always 1", "src/cli/cmd_run.c", "killed ? 128 + WTERMSIG(state) : WEXITSTATUS(state);", "1;", "cli.tcp"),
     ("a signal that is not passed on", "src/cli/cmd_run.c", "        signal_all(run, run->asked);\n", "", "cli.tcp"),
+    ("a signal that jotun run takes though it is ignored", "src/cli/cmd_run.c", "return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;", "return sigaction(number, NULL, &now) != 0;", "cli.tcp"),
+    ("silent connections that keep their descriptors", "src/comm/tcp/guest.c", "if (tcp->guests > 0) {  ", "if (tcp->guests < 0) {  ", "comm.tcp_hostile"),
     ("a lone rank of several that trains alone", "src/cli/setup/launch.c", "if (!getenv(started[i].wants[w])) missing = started[i].wants[w];", "if (*count == 'x') missing = started[i].wants[w];", "cli.tcp"),
     ("a launcher's port taken for the ranks'", "src/comm/launcher.c", "step = l->join != JOIN_MASTER;", "step = 0;", "comm.tcp_hostile"),
 ]
