@@ -86,7 +86,7 @@ static void first_reason(char why[DEVICE_WHY], char (*all)[DEVICE_WHY], int rank
 
 Status device_agree(char why[DEVICE_WHY], Transport *control, const char *mine)
 {
-    Comm *world;
+    Comm *world = NULL;
     char own[DEVICE_WHY];
     char (*all)[DEVICE_WHY] = calloc((size_t)control->size, sizeof *all);
     CHECK(all, "no memory for the devices of %d ranks", control->size);
@@ -97,7 +97,7 @@ Status device_agree(char why[DEVICE_WHY], Transport *control, const char *mine)
     if (status == OK && control->size == 1) memcpy(all, own, sizeof own);
     if (status == OK) first_reason(why, all, control->size);
     start_end();
-    if (status == OK) comm_close(world);
+    comm_close(world);
     free(all);
     return status;
 }
@@ -124,15 +124,16 @@ static void reason(char *why, size_t bytes, const RankDevice *of, int ranks)
 static Status ranks_tell(RankDevice **all, Transport *control, int device)
 {
     RankDevice mine;
-    Comm *world;
+    Comm *world = NULL;
     rank_device(&mine, device);
     *all = malloc((size_t)control->size * sizeof **all);
     CHECK(*all, "no memory for the devices of %d ranks", control->size);
-    TRY(comm_world(&world, control));
-    comm_gather_bytes(world, "devices", *all, &mine, sizeof mine);
+    Status status = comm_world(&world, control);
+    if (status == OK) comm_gather_bytes(world, "devices", *all, &mine, sizeof mine);
     start_end();
     comm_close(world);
-    return OK;
+    if (status != OK) free(*all);
+    return status;
 }
 
 Status device_transport_choose(DeviceTransport *chosen, DeviceTransport wanted, Transport *control,

@@ -78,15 +78,20 @@ static void nccl_check(NcclData *n, DataGroup *g, int result, const char *what)
                n->nccl.GetErrorString(result), more && *more ? ": " : "", more ? more : "", cure(result));
 }
 
-/* Faults of the network or of another rank show only here; the kernels then never end. */
+/* Faults of the network or of another rank show only here; the kernels then never end. The report is made
+ * without the lock, since it aborts all groups, and waits for the reports of others. */
 static void check_groups(NcclData *n)
 {
+    DataGroup failed = { 0 };
+    int error = NCCL_OK;
     pthread_mutex_lock(&n->lock);
-    for (DataGroup *g = n->groups; g && !n->aborted; g = g->next) {
-        int error = NCCL_OK;
-        if (n->nccl.CommGetAsyncError(g->comm, &error) == NCCL_OK) nccl_check(n, g, error, "a message");
+    for (DataGroup *g = n->groups; g && !n->aborted && error == NCCL_OK; g = g->next) {
+        if (n->nccl.CommGetAsyncError(g->comm, &error) != NCCL_OK || error == NCCL_IN_PROGRESS)
+            error = NCCL_OK;
+        failed = *g;
     }
     pthread_mutex_unlock(&n->lock);
+    if (error != NCCL_OK) nccl_check(n, &failed, error, "a message");
 }
 
 /* ---- groups ---- */
@@ -107,6 +112,24 @@ static NcclId id_of_group(NcclData *n, DataGroup *g, Transport *control, const i
     return mine;
 }
 
+/* NCCL connects two ranks at their first message, for which the host of each waits for the other one's call.
+ * In the first step of a pipeline each neighbour would wait for a message that the other one sends later, so
+ * pairs are connected when they are opened. In larger groups all ranks make a call at once. */
+static void pair_connect(NcclData *n, DataGroup *g)
+{
+    if (g->count != 2) return;
+    const ArenaMemory *memory = g->lane.memory;
+    char *byte = memory->take(memory->context, 2);
+    CHECK(byte, "no memory to connect the ranks of %s", g->name);
+    nccl_check(n, g, n->nccl.GroupStart(), "connecting");
+    void *stream = queue_stream(&g->lane);
+    nccl_check(n, g, n->nccl.Send(byte, 1, NCCL_U8, 1 - g->rank, g->comm, stream), "connecting");
+    nccl_check(n, g, n->nccl.Recv(byte + 1, 1, NCCL_U8, 1 - g->rank, g->comm, stream), "connecting");
+    nccl_check(n, g, n->nccl.GroupEnd(), "connecting");
+    queue_wait(&g->lane);
+    memory->give(memory->context, byte);
+}
+
 static void communicator_open(NcclData *n, DataGroup *g, Transport *control, const int *ranks)
 {
     NcclConfig config = { sizeof config, NCCL_CONFIG_MAGIC, NCCL_CONFIG_VERSION, 1, NCCL_UNSET, NCCL_UNSET,
@@ -117,6 +140,7 @@ static void communicator_open(NcclData *n, DataGroup *g, Transport *control, con
     NcclId id = id_of_group(n, g, control, ranks);
     nccl_check(n, g, n->nccl.CommInitRankConfig(&g->comm, g->count, id, g->rank, &config),
                "ncclCommInitRankConfig");
+    pair_connect(n, g);
 }
 
 static DataGroup *nccl_group_open(DataTransport *d, Transport *control, const int *ranks, int count,
@@ -422,7 +446,9 @@ static void nccl_abort(DataTransport *d)
 {
     NcclData *n = d->self;
     n->aborted = true;
+    pthread_mutex_lock(&n->lock);
     for (DataGroup *g = n->groups; g; g = g->next) n->nccl.CommAbort(g->comm);
+    pthread_mutex_unlock(&n->lock);
 }
 
 static void nccl_data_close(DataTransport *d)

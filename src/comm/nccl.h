@@ -6,10 +6,10 @@
  *
  * A group has a communicator and a lane, a stream beside the rank's queue. A call makes the lane follow the
  * queue, is put on the lane, and records an event there, which the queue follows at the wait. So the host
- * waits nowhere, and calls of one group run in the order of their begins.
+ * waits for no call, and calls of one group run in the order of their begins.
  *
  * DEADLOCKS. NCCL runs the calls of a communicator strictly in order, and its kernels spin until all ranks
- * have come. Two things follow.
+ * have come. Three things follow.
  * 1. Ranks must begin the calls of one communicator in one order, and may differ between communicators. That
  *    is what comm/comm.h asks of collectives, what channels (parallel/channels.h) have a communicator each
  *    for, and what schedule_check and tests/comm/in_order_test.c prove for pipelines.
@@ -19,6 +19,11 @@
  *    has at most 8 channels and about 7 other communicators in flight), and CUDA gets 32 connections
  *    (CUDA_DEVICE_MAX_CONNECTIONS, unless the environment has one), so that no two lanes share one.
  *    NCCL_MAX_CTAS in the environment overrules the library's setting.
+ * 3. What a rank does at the first use of something may wait for others on the host, within a step: NCCL
+ *    connects two ranks at their first message, and the driver loads a kernel at its first launch, for which
+ *    it may wait for the device. So pairs are connected when they are opened, those of collectives too
+ *    (NCCL_RUNTIME_CONNECT=0), and kernels are loaded at the start (CUDA_MODULE_LOADING=EAGER), unless the
+ *    environment says otherwise.
  *
  * MEMORY. Not in the dry run: NCCL's buffers, for each communicator at most NCCL_BLOCKS times NCCL_BUFFSIZE
  * (4 MiB unless the environment has another) for each neighbour that it has used.

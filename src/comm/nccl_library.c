@@ -2,6 +2,7 @@
 #include "comm/nccl_library.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
 
@@ -11,6 +12,7 @@ Status nccl_open(Nccl *nccl)
                                                                { "librccl.so.1",  "RCCL" } };
     *nccl = (Nccl){ .library = NULL };
     char why[256] = "";                               /* of the first row: most machines have neither */
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0);           /* see nccl.h, DEADLOCKS */
     for (size_t i = 0; !nccl->library && i < COUNT(row); i++) {
         nccl->library = dlopen(row[i].file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);      /* it has threads */
         nccl->name    = row[i].name;

@@ -61,7 +61,8 @@ static Tensor twin_of(Staged *s, Queue *q, Tensor x, int *pinned)
 
 /* ---- calls ---- */
 
-static bool reads_out(const DataCall *c) { return c->verb == DATA_ALL_REDUCE; }
+/* Offsets of an all-to-all may leave parts of `out` as they are. */
+static bool reads_out(const DataCall *c) { return c->verb == DATA_ALL_REDUCE || c->verb == DATA_ALL_TO_ALL; }
 
 static int staged_begin(DataTransport *d, DataGroup *g, const DataCall *call)
 {

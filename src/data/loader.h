@@ -78,9 +78,9 @@ typedef struct {
  * all of them. If the split has too few tokens for one sample: BAD_FILE with their number. */
 Status loader_open(Loader *loader, const TokenFile *token_file, const char *split, SplitKind kind,
                    LoaderConfig config);
-/* The blend's sequence length must be the configuration's. The blend may be built after this call. */
 /* The samples are the blocks of a token file, in jotun's order. */
 Status loader_open_blocks(Loader *loader, const SampleBlocks *blocks, SplitKind kind, LoaderConfig config);
+/* The blend's sequence length must be the configuration's. The blend may be built after this call. */
 Status loader_open_blend(Loader *loader, const Blend *blend, LoaderConfig config);
 /* Samples of an epoch; of a blend, of its order, which is built. */
 int64_t loader_epoch(const Loader *loader);

@@ -34,8 +34,8 @@ typedef struct Queue {
     Arena   *workspace;
     void    *op_workspace;             /* of the running op, pushed on `workspace`; NULL in a dry run */
     size_t   op_workspace_bytes;
-    OpFinding *finding;                /* the same is written here instead; NULL: it is not looked for */
     bool     watch;                    /* a NaN or infinity in the first output of an op is a CHECK */
+    OpFinding *finding;                /* the same is written here instead; NULL: it is not looked for */
     bool     timed;                    /* fill count[].seconds */
     OpCount  count[OP_COUNT];          /* by op, in the order of ops.def */
 } Queue;

@@ -153,14 +153,9 @@ static void fill_or_fail(Trainer *t, Queue *q, int set, Batch *batch, int64_t fi
     if (status == BAD_FILE && set_split(set) == SPLIT_TRAIN && used < (int)sizeof t->input.failure)
         snprintf(t->input.failure + used, sizeof t->input.failure - (size_t)used, "; step %lld reads it, and "
                  "--iterations-to-skip %lld leaves that step out", step, step);
-    if (q) fill_zero(q, (FillZero){ .y = batch->token_i });
-    else   memset(batch->token_i.data, 0, tensor_bytes(batch->token_i));
-    if (q) fill_zero(q, (FillZero){ .y = batch->target_i });
-    else   memset(batch->target_i.data, 0, tensor_bytes(batch->target_i));
-    if (q && tensor_present(batch->ahead_token_i)) {
-        fill_zero(q, (FillZero){ .y = batch->ahead_token_i });
-        fill_zero(q, (FillZero){ .y = batch->ahead_target_i });
-    }
+    if (q) fill_zero(q, (FillZero){ .y = batch->all });           /* positions and key ranges too */
+    else   memset(batch->all.data, 0, tensor_bytes(batch->all));
+    memcpy(batch->seen, batch->causal, sizeof batch->seen);
 }
 
 static void fill_train(void *context, Batch *batch, int micro)

@@ -227,7 +227,7 @@ static int micros_of(const Trainer *t, int64_t samples)
     return (int)(samples / (t->config->micro * t->mesh.size.dp));
 }
 
-/* The place of a step of so many micro-batches in train_schedule, and whether it is there. */
+/* The place of a step of so many micro-batches in TrainPass.schedule, and whether it is there. */
 static int schedule_place_of(const Trainer *t, int micros, bool *there)
 {
     int i = 0;

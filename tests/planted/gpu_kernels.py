@@ -1,5 +1,7 @@
 """Rows of bugs.py in kernels for GPUs and in messages between GPUs, which the shim runs on the CPU."""
 GPU_KERNELS = [
+    ("pairs of NCCL connected at their first message within a step", "src/comm/nccl.c",
+     "    pair_connect(n, g);\n", "    (void)pair_connect;\n", "train.nccl_shim"),
     ("a GPU's AdamW of 8 bits that reads its second moment by the codes of the first", "src/tensor/cuda/optimizers/adam8bit.cu",
      "value[CODE_VALUES + v_code[i]]", "value[v_code[i]]", "tensor.cuda_ops32"),
     ("a part of rows left out of a GPU's sums of columns", "src/tensor/cuda/optimizers/factored.cu",

@@ -14,13 +14,15 @@ static void  memory_give(void *, void *memory)  { gpu_free(memory); }
 static void *pinned_take(void *, size_t bytes)  { return gpu_host_alloc(bytes); }
 static void  pinned_give(void *, void *memory)  { gpu_host_free(memory); }
 
-/* Devices are counted through again. Streams that share a connection to the device wait for each other, which
- * the kernels of NCCL would not survive (comm/nccl.h): there is one for each, up to 32, unless the
- * environment has another number. It is set before the first call of the runtime. */
+/* Devices are counted through again. Streams that share a connection to the device wait for each other,
+ * which the kernels of NCCL would not survive (comm/nccl.h): there is one for each, up to 32; nor a kernel
+ * that is loaded at its first launch, for which the driver may wait for all others. Both are set before the
+ * first call of the runtime, unless the environment has them. */
 static Status device_find(int *device)
 {
-    static const int connections = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    (void)connections;
+    static const int set = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) |
+        setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    (void)set;
     int devices = 0, error = gpuGetDeviceCount(&devices);
     if (error)
         return fail(BAD_OPTION, "no GPU can be used on this machine: %s; use --device cpu",

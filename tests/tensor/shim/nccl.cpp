@@ -58,6 +58,7 @@ struct Shared {
     std::vector<Side> side;
     std::map<long, std::shared_ptr<Meeting>> collective;                                  /* those that are not done */
     std::map<std::pair<int, int>, std::map<long, std::shared_ptr<Meeting>>> message;      /* by from, to */
+    std::map<std::pair<int, int>, int> ends;           /* by from, to: 1 the sender has made a call, 2 the receiver; 3 they are connected */
 };
 
 std::map<std::string, std::shared_ptr<Shared>> communicators;
@@ -296,10 +297,14 @@ void launch(NcclComm *c, std::vector<Part> parts, gpuStream_t stream)
 /* ---- faults of a test ---- */
 [[noreturn]] void never(void) { for (;;) pause(); }
 
+/* A message that only connects a pair, which comm/nccl.c sends when it opens one: faults do not count it. */
+bool only_connects(const Part &p) { return is_message(p) && p.type == NCCL_U8 && p.count == 1; }
+
 /* After so many calls of the rank on the device. False: the call is left out. */
 bool apply_fault(NcclComm *c, Part *p)
 {
     Side &side = side_of(c);
+    if (only_connects(*p)) return true;
     const long call = calls[side.device]++;
     if (side.device != fault.device || call < fault.after) return true;
     switch (fault.kind) {
@@ -320,7 +325,8 @@ int put(NcclComm *c, Part part, gpuStream_t stream)
     part.rank = c->rank;
     if (part.verb >= SEND && part.root == c->rank && me.depth == 0) return NCCL_BAD_USAGE;
     if ((part.verb == REDUCE || part.verb >= BROADCAST) && (part.root < 0 || part.root >= (int)c->shared->side.size())) return NCCL_BAD_ARGUMENT;
-    if (fault.kind == GPU_CPU_NCCL_SWAP && side_of(c).device == fault.device && calls[fault.device] == fault.after) {
+    if (fault.kind == GPU_CPU_NCCL_SWAP && side_of(c).device == fault.device && calls[fault.device] == fault.after &&
+        !only_connects(part)) {
         calls[fault.device]++;
         me.kept.push_back(Pending{ c, part, stream });                 /* behind the next one */
         return NCCL_OK;
@@ -329,6 +335,26 @@ int put(NcclComm *c, Part part, gpuStream_t stream)
     for (const Pending &p : me.kept) me.group.push_back(p);
     me.kept.clear();
     return NCCL_OK;
+}
+
+/* At the first message of a pair NCCL connects it, for which the host of each rank waits for the other one's call. */
+void connect(NcclComm *c, const std::vector<Part> &parts)
+{
+    const std::shared_ptr<Shared> s = c->shared;
+    std::vector<std::pair<int, int>> made;
+    for (const Part &p : parts) {
+        if (!is_message(p)) continue;
+        const std::pair<int, int> way = p.verb == SEND ? std::make_pair(c->rank, p.root) : std::make_pair(p.root, c->rank);
+        if (s->ends[way] != 3) made.push_back(way);
+        s->ends[way] |= p.verb == SEND ? 1 : 2;
+    }
+    if (made.empty()) return;
+    gpu_cpu_moved();
+    gpu_cpu_wait([=] {
+        for (const std::pair<int, int> &way : made)
+            if (s->ends[way] != 3) return false;
+        return true;
+    }, [=] { return "the other end of the first message of a pair of communicator " + std::to_string(s->number); });
 }
 
 int flush(void)
@@ -343,6 +369,7 @@ int flush(void)
             if (p.comm == c) parts.push_back(p.part);
             else others.push_back(p);
         me.group = others;
+        connect(c, parts);
         launch(c, parts, stream);
     }
     return NCCL_OK;
