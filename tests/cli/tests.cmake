@@ -21,7 +21,7 @@ foreach(script ${scripts})
     endif()
 endforeach()
 if(TEST cli.tcp)                                       # a watchdog must not find a rank silent that got no core
-    set_tests_properties(cli.tcp cli.tcp_hosts PROPERTIES RUN_SERIAL ON TIMEOUT 2400)
+    set_tests_properties(cli.tcp cli.tcp_hosts PROPERTIES PROCESSORS 2 TIMEOUT 2400)
 endif()
 if(TEST cli.dead_rank)                                 # the longest: begun first where several run at a time
     set_tests_properties(cli.dead_rank PROPERTIES COST 100)
