@@ -18,8 +18,9 @@
 
 /* KEPT_SMALL: a message that is kept without need, as long as all are below KEPT_ALL bytes.
  * LOST_MS: in which the watchdog, which knows more, ends this process. RETRY_MS: between two attempts to
- * connect to a rank that closed the connection before it knew us. */
-enum { KEPT_SMALL = 64 << 10, KEPT_ALL = 64 << 20, LOST_MS = 3000, RETRY_MS = 100, EVENTS = 64 };
+ * connect, to a host that cannot be reached for UNREACHABLE_MS. */
+enum { KEPT_SMALL = 64 << 10, KEPT_ALL = 64 << 20, LOST_MS = 3000, RETRY_MS = 100, UNREACHABLE_MS = 30000,
+       EVENTS = 64 };
 enum { PARTS_AT_ONCE = 24 };
 static const int64_t MS = 1000000;
 static const uint64_t BYTES_MAX = (uint64_t)1 << 48;
@@ -229,13 +230,31 @@ static void out_write(Tcp *tcp, Peer *p)
         end_watch(tcp, &out->end, out->queue.first ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
+/* No connection was made. Nothing has been sent, so that another attempt costs only time. A network may
+ * come up after its hosts, and a rank close a connection before it knows us, for want of descriptors; but a
+ * host that refuses a connection has lost the rank that listened there. */
+static void out_failed(Tcp *tcp, Peer *p, int error)
+{
+    OutLink *out = &p->out;
+    bool again = error == 0 || ((error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN ||
+                                 error == ETIMEDOUT) && seam.clock() - out->since < UNREACHABLE_MS * MS);
+    out->state = OUT_CLOSED;
+    if (again) {
+        out->again = seam.clock() + RETRY_MS * MS;
+        tcp->again++;
+    } else {
+        peer_lost(tcp, p, strerror(error));
+    }
+}
+
 static void out_connect(Tcp *tcp, Peer *p)
 {
     OutLink *out = &p->out;
-    if (p->broken) return;                            /* tcp_check_lost ends this process */
+    if (p->broken || out->again != 0) return;         /* tcp_check_lost, or connect_again */
+    if (out->since == 0) out->since = seam.clock();
     int fd = socket_connect(&tcp->address[p->rank]);
     if (fd < 0) {
-        peer_lost(tcp, p, strerror(errno));
+        out_failed(tcp, p, errno);
         return;
     }
     Hello hello = { .purpose = HELLO_LINK, .rank = tcp->rank, .to = p->rank, .size = tcp->size };
@@ -257,13 +276,12 @@ static void out_greet(Tcp *tcp, Peer *p)
         return;
     }
     end_close(tcp, &out->end);
-    out->state = OUT_CLOSED;
-    if (error) peer_lost(tcp, p, strerror(error));
-    else if (state == GREETING_CLOSED) {
-        out->again = seam.clock() + RETRY_MS * MS;
-        tcp->again++;
+    if (state == GREETING_CLOSED) {
+        out_failed(tcp, p, error);
+        return;
     }
-    if (state == GREETING_REFUSED) peer_lost(tcp, p, "it refuses the connection, as of another job");
+    out->state = OUT_CLOSED;
+    peer_lost(tcp, p, "it refuses the connection, as of another job");
 }
 
 /* All that comes back is a word. */
@@ -525,8 +543,16 @@ void link_accepted(Tcp *tcp, int rank, int fd, const char *host)
     link_read(tcp, p, false);
 }
 
+/* A paused link is not read, and would wake every wait once it is broken: it is closed. What has come on it
+ * and not been read is of a rank that is lost. */
+static void in_ready(Tcp *tcp, Peer *p, uint32_t events)
+{
+    if (p->in.paused && events & (EPOLLERR | EPOLLHUP)) in_ended(tcp, p, socket_error(p->in.end.fd));
+    else link_read(tcp, p, false);
+}
+
 /* ---- progress ---- */
-static void end_ready(Tcp *tcp, End *end)
+static void end_ready(Tcp *tcp, End *end, uint32_t events)
 {
     Peer *p = end->owner;
     if (end->fd < 0) return;                          /* closed by an earlier event */
@@ -534,7 +560,7 @@ static void end_ready(Tcp *tcp, End *end)
     case END_LISTENER: guests_accept(tcp); break;
     case END_GUEST:    guest_ready(tcp, end); break;
     case END_WAITING:  rendezvous_ready(tcp, end); break;
-    case END_IN:       link_read(tcp, p, false); break;
+    case END_IN:       in_ready(tcp, p, events); break;
     case END_OUT:
         if (p->out.state == OUT_GREETING) out_greet(tcp, p);
         else {
@@ -560,7 +586,7 @@ void tcp_progress(Tcp *tcp, int ms)
 {
     struct epoll_event event[EVENTS];
     int count = epoll_wait(tcp->poller, event, EVENTS, tcp->again > 0 && ms > RETRY_MS ? RETRY_MS : ms);
-    for (int i = 0; i < count; i++) end_ready(tcp, event[i].data.ptr);
+    for (int i = 0; i < count; i++) end_ready(tcp, event[i].data.ptr, event[i].events);
     if (tcp->guests > 0) guests_expire(tcp);
     if (tcp->again > 0) connect_again(tcp);
 }

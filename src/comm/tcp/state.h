@@ -45,6 +45,7 @@ typedef enum { OUT_CLOSED, OUT_GREETING, OUT_OPEN } OutState;
 typedef struct {
     End         end;
     OutState    state;
+    int64_t     since;                                /* seam.clock of the first attempt to connect */
     int64_t     again;                                /* seam.clock: connects once more; 0: does not */
     Greeting    greeting;
     MessageList queue;
@@ -130,7 +131,7 @@ struct Tcp {
     Message       *unused;
     Kept          *unused_kept[KEPT_CLASSES];
     size_t         kept_bytes;
-    TcpRequest       *request;                           /* [TRANSPORT_REQUESTS] */
+    TcpRequest    *request;                           /* [TRANSPORT_REQUESTS] */
     int            free_request;                      /* list by `next`; -1: none */
     int            collectives;                       /* list of those under way; -1: none */
     struct { uint64_t key; uint32_t times; } *opened; /* groups of the same ranks */
