@@ -192,6 +192,7 @@ static void end_job(Watchdog *w, VerdictText *text, int victim)
 {
     text->line[text->at++] = '\n';
     log_write(text->line, text->at);
+    log_write(stop_world_advised(), strlen(stop_world_advised()));
     stop_job(w, victim);
 }
 
@@ -290,7 +291,8 @@ static void report_stuck(Watchdog *w, int rank, bool *marked)
     text_add(&text, " %s waited %.3g s in ", waiting == 1 ? "has" : "have", (double)w->limit * 1e-9);
     text_add_progress(&text, &seen->progress);
     if (waiting == seen->count && seen->progress.device) {
-        text_add(&text, ", and all have begun it: a kernel before it does not end, or a message was lost");
+        text_add(&text, ", and all have begun it: a kernel before it does not end, or a message was lost; "
+                 "NCCL_DEBUG=INFO shows what NCCL was given");
     } else if (waiting == seen->count) {
         text_add(&text, ", and all are in it: a message was lost");
     } else {

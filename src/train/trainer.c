@@ -477,9 +477,14 @@ Status trainer_open(Trainer *t, const TrainConfig *config, Transport *transport,
     return agree(t->comms.world, open_prefetches(t));
 }
 
-/* Also after a failed trainer_open: what was not opened is zero. */
+/* Also after a failed trainer_open: what was not opened is zero. Messages of the last step may still be in
+ * flight, and the watchdog watches them. */
 void trainer_close(Trainer *t)
 {
+    if (t->buckets.bucket) {
+        buckets_gathered(&t->buckets);                        /* <-> shard: of the last step */
+        comm_drain(t->comms.world, &t->queue);
+    }
     watchdog_close(t->watchdog, t->comms.world);
     for (int set = 0; set < DATA_SETS; set++) {
         prefetch_close(t->input.prefetch[set]);
@@ -492,10 +497,7 @@ void trainer_close(Trainer *t)
     arena_close(&t->valid.shared_slots);
     arena_close(&t->comms.window);
     arena_close(&t->comms.host_window);
-    if (t->buckets.bucket) {
-        buckets_gathered(&t->buckets);                        /* <-> shard: of the last step */
-        buckets_close(&t->buckets);
-    }
+    if (t->buckets.bucket) buckets_close(&t->buckets);
     trainer_optimizer_close(t);
     free(t->fp8.row);
     trainer_moe_close(t);
