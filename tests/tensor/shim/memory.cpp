@@ -82,6 +82,7 @@ static int block_new(void **memory, size_t bytes, bool pinned)
 {
     gpu_cpu_counted.allocations++;
     const GpuCpuAlone alone;
+    if (const int error = gpu_cpu_call(pinned ? GPU_CPU_HOST_MALLOC : GPU_CPU_MALLOC, gpu_cpu_device())) return error;
     const size_t all = (bytes + PAGE) / PAGE * PAGE;               /* at least one, and an end beyond the last byte */
     struct sigaction action = {};
     action.sa_sigaction = refused;
@@ -127,9 +128,11 @@ static int block_free(void *memory, bool pinned)
     const GpuCpuAlone alone;
     const int i = block_index(memory, pinned);
     if (i < 0) return memory != nullptr;
-    gpu_cpu_settle(blocks[i].device);
+    const int device = blocks[i].device;
+    if (const int error = gpu_cpu_call(GPU_CPU_ANY, device)) return error;
+    gpu_cpu_settle(device);
     block_release(block_index(memory, pinned));                    /* others may have been freed meanwhile */
-    return 0;
+    return gpu_cpu_error(device);
 }
 
 int gpuMalloc(void **memory, size_t bytes)     { return block_new(memory, bytes, false); }
