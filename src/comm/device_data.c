@@ -95,14 +95,13 @@ int devices_of_ranks(Comm *world, int device)
 
 /* What a rank says before the run, one byte of it: NONE is the lack of a GPU. */
 enum { CAN = 0, NONE = 1, REASON = 2 };
-Status device_agree(char why[DEVICE_WHY], Transport *control, const char *mine)
+void device_agree(char why[DEVICE_WHY], Transport *control, const char *mine)
 {
-    Comm *world = NULL;
-    int   ranks = control->size, found = -1, without = 0;
+    int ranks = control->size, found = -1, without = 0;
     memset(why, 0, DEVICE_WHY);
     snprintf(why, DEVICE_WHY, "%s", mine);
-    if (ranks == 1) return OK;
-    TRY(comm_world(&world, control));
+    if (ranks == 1) return;
+    Comm *world = comm_world(control);
     char *all = malloc((size_t)ranks), own = !*mine ? CAN : strcmp(mine, DEVICE_NONE) == 0 ? NONE : REASON;
     CHECK(all, "no memory for the answers of %d ranks", ranks);
     comm_gather_bytes(world, "devices", all, &own, 1);                                /* <-> world */
@@ -118,7 +117,6 @@ Status device_agree(char why[DEVICE_WHY], Transport *control, const char *mine)
     start_end();
     comm_close(world);
     free(all);
-    return OK;
 }
 
 /* The first rank that cannot use NCCL as the others do, -1: none. *with: a lower one with the same device,
@@ -161,14 +159,13 @@ static void unfit_text(char why[DEVICE_WHY], const RankDevice *of, int rank, int
 }
 
 /* *why: why the ranks cannot use NCCL, the same on all; "": they can. */
-static Status nccl_agree(char why[DEVICE_WHY], RankDevice *mine, Transport *control, int device)
+static void nccl_agree(char why[DEVICE_WHY], RankDevice *mine, Transport *control, int device)
 {
-    Comm *world = NULL;
     OwnDevice own;
     int with;
     memset(why, 0, DEVICE_WHY);
     rank_device(mine, &own, device);
-    TRY(comm_world(&world, control));
+    Comm *world = comm_world(control);
     RankDevice *all = devices_gather(world, mine);
     int unfit = first_unfit(all, control->size, &with);
     if (unfit == control->rank) unfit_text(why, all, unfit, with, &own);
@@ -176,7 +173,6 @@ static Status nccl_agree(char why[DEVICE_WHY], RankDevice *mine, Transport *cont
     start_end();
     comm_close(world);
     free(all);
-    return OK;
 }
 
 Status device_transport_choose(DeviceTransport *chosen, DeviceTransport wanted, Transport *control,
@@ -185,8 +181,8 @@ Status device_transport_choose(DeviceTransport *chosen, DeviceTransport wanted, 
     RankDevice mine;
     char why[DEVICE_WHY], text[24];
     *chosen = wanted == DEVICE_AUTO ? DEVICE_NCCL : wanted;
-    if (wanted == DEVICE_STAGED || strcmp(control->name, "dry") == 0 || control->size == 1) return OK;
-    TRY(nccl_agree(why, &mine, control, device));
+    if (wanted == DEVICE_STAGED || control->kind == TRANSPORT_DRY || control->size == 1) return OK;
+    nccl_agree(why, &mine, control, device);
     if (*why && wanted == DEVICE_NCCL)
         return fail(BAD_OPTION, "--device-transport nccl: %s; give each rank a GPU of its own and the same "
                     "library, or --device-transport staged", why);
@@ -200,7 +196,7 @@ Status device_transport_choose(DeviceTransport *chosen, DeviceTransport wanted, 
 Status device_data_open(DataTransport **data, DeviceTransport chosen, Transport *control, int device,
                         int threads)
 {
-    bool dry = strcmp(control->name, "dry") == 0;
+    bool dry = control->kind == TRANSPORT_DRY;
     if (chosen == DEVICE_NCCL && !dry) return nccl_data_open(data, control, device);
     *data = chosen == DEVICE_NCCL ? nccl_dry_open(control) : staged_data_open(control, threads);
     return *data ? OK : fail(NO_MEMORY, "no memory for messages between devices");

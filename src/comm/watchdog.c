@@ -556,7 +556,7 @@ static Status exchange_identities(Watchdog **w, Comm *world)
  * so that no rank runs on without a watchdog that the others expect. */
 static Status watchdog_start(Watchdog **watchdog, Comm *world, double seconds)
 {
-    bool      threads  = strcmp(world->transport->name, "threads") == 0;
+    bool      threads  = world->transport->kind == TRANSPORT_THREADS;
     bool      leader   = !threads || world->rank == 0;
     Watchdog *w        = NULL;
     Status    status   = agree(world, leader ? watchdog_make(&w, world, seconds, threads) : OK);

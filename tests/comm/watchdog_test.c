@@ -29,8 +29,8 @@ static Status scene_body(Transport *transport, void *context)
     Scene     scene = { .mine = transport->rank };
     Watchdog *watchdog;
     int       rank = transport->rank, pair[2] = { rank / 2 * 2, rank / 2 * 2 + 1 };
-    TRY(comm_world(&scene.world, transport));
-    TRY(comm_open(&scene.pair, scene.world, "tp", pair, 2));
+    scene.world = comm_world(transport);
+    scene.pair = comm_open(scene.world, "tp", pair, 2);
     TRY(watchdog_open(&watchdog, scene.world, limit));
     TRY(queue_open(&scene.q, "ref", 1, NULL));
     thread_context()->step = 40;
@@ -232,7 +232,7 @@ static Status leaves_early(Transport *transport, void *context)
 {
     (void)context;
     Comm *world;
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     comm_barrier(world);
     if (transport->rank == 2) return fail(BAD_FILE, "corpus.bin is cut");
     comm_barrier(world);

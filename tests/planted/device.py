@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-HOST = ["src/comm/staged.c", "src/comm/device_data.c", "src/comm/nccl.c", "src/data/loader.c", "src/data/prefetch.c", "src/train/step.c",
+HOST = ["src/comm/staged.c", "src/comm/device_data.c", "src/comm/nccl.c", "src/data/loader.c", "src/data/prefetch.c", "src/train/step.c", "src/train/step_sums.c", "src/train/evaluation.c",
         "src/tensor/queue.c", "src/tensor/cuda/table.c", "src/tensor/cuda/stream.cu", "src/tensor/cuda/product_lt.c", "src/tensor/cuda/timing.cu",
         "src/tensor/cuda/matmul.c", "src/parallel/background_sums.c", "src/parallel/bucket_sums.c"]
 KERNELS = ["src/tensor/cuda/**/*.cu", "src/tensor/cuda/**/*.h"]

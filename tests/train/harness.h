@@ -16,6 +16,7 @@
 #include "comm/test_transports.h"
 #include "store/safetensors.h"
 #include "train/measure.h"
+#include "train/evaluation.h"
 #include "train/step.h"
 #include "train/trainer.h"
 #include "train/trainer_checkpoint.h"

@@ -237,7 +237,8 @@ static Tcp *tcp_new(const TcpStart *start)
     for (int i = 0; i < TRANSPORT_REQUESTS; i++)
         tcp->request[i].next = i + 1 < TRANSPORT_REQUESTS ? i + 1 : -1;
     tcp->face = (Transport){
-        .abi = TRANSPORT_ABI, .name = "tcp", .rank = start->rank, .size = start->size, .self = tcp,
+        .abi = TRANSPORT_ABI, .kind = TRANSPORT_TCP, .name = "tcp", .rank = start->rank,
+        .size = start->size, .self = tcp,
         .group_open = tcp_group_open, .group_close = tcp_group_close,
         .all_gather = tcp_all_gather, .all_to_all = tcp_all_to_all,
         .send = tcp_send_request, .recv = tcp_recv_request,
