@@ -19,6 +19,7 @@
 #include "eval/windows.h"
 #include "logs/log_record.h"
 #include "text/tokenizer.h"
+#include "train/evaluation.h"
 #include "train/step.h"
 
 /* ids: [count], owned by the task; bytes: the length of the text that the predicted ids encode, 0 where it is

@@ -137,9 +137,8 @@ Status agree_on_text(Comm *world, const char *mine, const char *what_to_do)
 
 Status agree_at_start(Transport *transport, Status mine)
 {
-    Comm *world = NULL;
-    Status status = comm_world(&world, transport);
-    if (status == OK) status = agree(world, mine);
+    Comm  *world  = comm_world(transport);
+    Status status = agree(world, mine);
     start_end();
     comm_close(world);
     return status;
@@ -147,9 +146,8 @@ Status agree_at_start(Transport *transport, Status mine)
 
 Status agree_on_text_at_start(Transport *transport, const char *mine, const char *what_to_do)
 {
-    Comm *world = NULL;
-    Status status = comm_world(&world, transport);
-    if (status == OK) status = agree_on_text(world, mine, what_to_do);
+    Comm  *world  = comm_world(transport);
+    Status status = agree_on_text(world, mine, what_to_do);
     start_end();
     comm_close(world);
     return status;

@@ -29,9 +29,8 @@ void broadcast_same(Comm *world, void *data, size_t bytes)
 
 Status broadcast_bytes_at_start(Transport *transport, Status mine, char **data, size_t *bytes)
 {
-    Comm  *world  = NULL;
-    Status status = comm_world(&world, transport);
-    if (status == OK) status = broadcast_bytes(world, mine, data, bytes);
+    Comm  *world  = comm_world(transport);
+    Status status = broadcast_bytes(world, mine, data, bytes);
     start_end();
     comm_close(world);
     return status;

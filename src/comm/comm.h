@@ -20,21 +20,22 @@
 typedef struct Comm Comm;
 
 /* ---- opening ---- */
-/* All ranks of the transport, which must outlive the comm. Collective. NO_MEMORY where allocation fails.
- * Starts the time limit of comm/start.h, which watchdog_open ends. */
-Status comm_world(Comm **world, Transport *transport);
+/* Without memory for a comm a rank stops the job: the others are in the same collective and would wait for
+ * it. */
+/* All ranks of the transport, which must outlive the comm. Collective. Starts the time limit of comm/start.h,
+ * which watchdog_open ends. */
+Comm  *comm_world(Transport *transport);
 /* The same with sums in groups of `sum_group` ranks, 1 to 128, instead of COMM_SUM_GROUP, for this comm and
  * all that are opened from it. It decides the order of additions, so it is a part of a run's identity. */
 enum { COMM_SUM_GROUP = 8 };
-Status comm_world_sums(Comm **world, Transport *transport, int sum_group);
+Comm  *comm_world_sums(Transport *transport, int sum_group);
 /* The `count` ranks (world ranks, ascending, this rank among them; anything else is a CHECK). Collective
  * over those ranks, which must open their comms in the same order. `name` appears in messages and traces
- * and is copied, at most HEARTBEAT_NAME - 1 bytes of it. The world must outlive the comm. NO_MEMORY
- * where allocation fails. */
-Status comm_open (Comm **comm, Comm *world, const char *name, const int *ranks, int count);
+ * and is copied, at most HEARTBEAT_NAME - 1 bytes of it. The world must outlive the comm. */
+Comm  *comm_open (Comm *world, const char *name, const int *ranks, int count);
 /* The ranks that differ from this one only along `axes`, a bit set of Axis of one grid of the mesh. Its
  * name is that of the axes: "tp", "dp+cp", "edp". */
-Status comm_open_axes(Comm **comm, Comm *world, const Mesh *mesh, int axes);
+Comm  *comm_open_axes(Comm *world, const Mesh *mesh, int axes);
 void   comm_close(Comm *comm);                                   /* NULL is allowed */
 int    comm_rank(const Comm *comm);                              /* this rank's index in the comm */
 int    comm_size(const Comm *comm);

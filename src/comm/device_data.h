@@ -21,7 +21,7 @@ int devices_of_ranks(Comm *world, int device);
  * alone where no rank has a device. */
 enum { DEVICE_WHY = 320 };
 #define DEVICE_NONE "it has no GPU"
-Status device_agree(char why[DEVICE_WHY], Transport *control, const char *mine);
+void device_agree(char why[DEVICE_WHY], Transport *control, const char *mine);
 /* Opens it; the caller closes it after the comms. threads: of sums on the host. */
 Status device_data_open(DataTransport **data, DeviceTransport chosen, Transport *control, int device,
                         int threads);

@@ -62,7 +62,7 @@ Transport *transport_dry_open(int rank, int size)
     Transport *t = malloc(sizeof *t);
     CHECK(t, "no memory for a transport");
     *t = (Transport){
-        .abi = TRANSPORT_ABI, .name = "dry", .rank = rank, .size = size,
+        .abi = TRANSPORT_ABI, .kind = TRANSPORT_DRY, .name = "dry", .rank = rank, .size = size,
         .group_open = dry_group_open, .group_close = dry_group_close,
         .all_gather = dry_all_gather, .all_to_all = dry_all_to_all, .send = dry_send, .recv = dry_recv,
         .poll = dry_poll, .test = dry_test, .idle = dry_idle, .abort = dry_abort, .close = dry_close,

@@ -7,15 +7,15 @@
 #include <string.h>
 #include "base/seam.h"
 
-Status heartbeat_open(Heartbeat **heartbeat, Recorder *recorder)
+Heartbeat *heartbeat_open(Recorder *recorder)
 {
-    *heartbeat = calloc(1, sizeof **heartbeat);
-    if (!*heartbeat) return fail(NO_MEMORY, "no memory for the heartbeat of a rank");
-    pthread_mutex_init(&(*heartbeat)->lock, NULL);
-    (*heartbeat)->progress.waited = (*heartbeat)->progress.worked = -1;
-    (*heartbeat)->file_calls = &thread_context()->file_calls;
-    (*heartbeat)->recorder   = recorder;
-    return OK;
+    Heartbeat *heartbeat = calloc(1, sizeof *heartbeat);
+    CHECK(heartbeat, "no memory for the heartbeat of a rank");
+    pthread_mutex_init(&heartbeat->lock, NULL);
+    heartbeat->progress.waited = heartbeat->progress.worked = -1;
+    heartbeat->file_calls = &thread_context()->file_calls;
+    heartbeat->recorder   = recorder;
+    return heartbeat;
 }
 
 void heartbeat_close(Heartbeat *heartbeat)

@@ -35,8 +35,8 @@ typedef struct {
 } Heartbeat;
 
 /* Opened, closed and written by the rank's own thread, which must outlive the heartbeat, because the
- * heartbeat points to that thread's counter of file calls. NO_MEMORY where allocation fails. */
-Status heartbeat_open (Heartbeat **heartbeat, Recorder *recorder);
+ * heartbeat points to that thread's counter of file calls. */
+Heartbeat *heartbeat_open(Recorder *recorder);
 void   heartbeat_close(Heartbeat *heartbeat);                    /* NULL is allowed */
 /* A wait begins: operation `number` named `verb` of the comm, for `members` (world ranks, kept by
  * reference until heartbeat_leave). */

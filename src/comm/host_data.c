@@ -178,7 +178,7 @@ DataTransport *host_data_open(Transport *control)
         return NULL;
     }
     host->control = control;
-    host->dry     = strcmp(control->name, "dry") == 0;
+    host->dry     = control->kind == TRANSPORT_DRY;
     *d = (DataTransport){
         .name = "host", .self = host, .group_open = host_group_open, .group_close = host_group_close,
         .window = host_sum_window, .payload = host_payload, .begin = host_begin, .poll = host_poll,

@@ -20,11 +20,14 @@ static void skip_complete(Recorder *r)
 
 long recorder_begin(Recorder *r, const RecordedCall *call)
 {
+    long number = -1;
     pthread_mutex_lock(&r->lock);
+    if (r->next - r->first == RECORDED && r->is_complete) {
+        RecordedCall *oldest = recorded(r, r->first);
+        oldest->complete = r->is_complete(r->transport, oldest->call);
+    }
     skip_complete(r);
-    if (r->next - r->first == RECORDED) r->first++;
-    long number = r->next++;
-    *recorded(r, number) = *call;
+    if (r->next - r->first < RECORDED) *recorded(r, number = r->next++) = *call;
     pthread_mutex_unlock(&r->lock);
     return number;
 }

@@ -167,7 +167,7 @@ static void staged_close(DataTransport *d)
 
 DataTransport *staged_data_open(Transport *control, int threads)
 {
-    bool dry = strcmp(control->name, "dry") == 0;
+    bool dry = control->kind == TRANSPORT_DRY;
     DataTransport *d = calloc(1, sizeof *d), *host = host_data_open(control);
     Staged *s = calloc(1, sizeof *s);
     if (!d || !host || !s || queue_open(&s->queue, dry ? "dry-cpu" : "cpu", threads, NULL) != OK) {

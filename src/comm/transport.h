@@ -14,8 +14,10 @@
 /* TRANSPORT_ABI changes with the layout of Transport; a plug-in of another version is refused.
  * TRANSPORT_REQUESTS bounds the requests in progress on one rank; exceeding it stops the job.
  * TRANSPORT_TAGS: tags of messages are below it; MPI guarantees 32,768. TAG_CONTROL is that of control. */
-enum { TRANSPORT_ABI = 4, TRANSPORT_REQUESTS = 4096, TRANSPORT_TAGS = 32768, TAG_CONTROL = 0 };
+enum { TRANSPORT_ABI = 5, TRANSPORT_REQUESTS = 4096, TRANSPORT_TAGS = 32768, TAG_CONTROL = 0 };
 typedef struct Transport Transport;
+/* DRY moves nothing; of THREADS the ranks are in one process. */
+typedef enum { TRANSPORT_DRY, TRANSPORT_THREADS, TRANSPORT_MPI, TRANSPORT_TCP } TransportKind;
 typedef struct Group Group;                       /* each transport defines its own */
 struct DataTransport;                             /* comm/data_transport.h */
 
@@ -24,6 +26,7 @@ struct DataTransport;                             /* comm/data_transport.h */
  * Offsets are in elements of `width` bytes, count + 1 of them, which ascend. */
 struct Transport {
     int   abi;                                    /* TRANSPORT_ABI */
+    TransportKind kind;
     const char *name;                             /* "threads", "openmpi", "mpich", "tcp", "dry" */
     char  address[64];                            /* of this host, as other ranks reach it; "": unknown */
     int   rank, size;                             /* in the world */

@@ -237,6 +237,18 @@ static void report_dead(Watchdog *w, int rank)
     end_job(w, &text, NOBODY);
 }
 
+/* What comes from a rank is no heartbeat, and nothing behind it can be read. Only this rank knows. */
+static void report_invalid(Watchdog *w, int rank)
+{
+    VerdictText text = { .at = 0 };
+    text_add(&text, "jotun: the watchdog's connection from rank %d on host %s", rank, w->identity[rank].host);
+    text_add(&text, " (pid %lld) to rank %d is broken: what comes on it is no heartbeat; last seen in ",
+             (long long)w->identity[rank].pid, w->rank);
+    text_add_progress(&text, &w->seen[rank].progress);
+    text_add(&text, "; the job is stopped");
+    end_job(w, &text, NOBODY);
+}
+
 /* A rank is frozen (its heartbeats ended), or its file I/O makes no progress. Also lists who waits for it. */
 static void report_unresponsive(Watchdog *w, int rank, bool frozen)
 {
@@ -406,8 +418,9 @@ static void mark_left(Watchdog *w, int rank)
 static void receive_frame(Watchdog *w, int rank)
 {
     ReceivedFrame *received = &w->received[rank];
-    ReceivedState  state    = heartbeat_tcp_recv(w->fd[rank], received, w->size);
+    ReceivedState  state    = heartbeat_tcp_recv(w->fd[rank], received, rank, w->size);
     if (state == RECEIVED_CLOSED) report_dead(w, rank);
+    if (state == RECEIVED_INVALID) report_invalid(w, rank);
     if (state != RECEIVED_FRAME) return;
     HeartbeatFrame *frame = &received->frame;
     if (frame->kind == FRAME_STOP) stop_job(w, frame->victim);       /* the sender has printed the reason */
@@ -558,7 +571,7 @@ static Status exchange_identities(Watchdog **w, Comm *world)
  * so that no rank runs on without a watchdog that the others expect. */
 static Status watchdog_start(Watchdog **watchdog, Comm *world, double seconds)
 {
-    bool      threads  = strcmp(world->transport->name, "threads") == 0;
+    bool      threads  = world->transport->kind == TRANSPORT_THREADS;
     bool      leader   = !threads || world->rank == 0;
     Watchdog *w        = NULL;
     Status    status   = agree(world, leader ? watchdog_make(&w, world, seconds, threads) : OK);

@@ -47,7 +47,7 @@ static Tensor of_family(const OptimizerRun *run, Tensor sums_W, ParamFamily fami
 
 /* Adds `count` of this rank's sums over the world. Each rank needs the sizes of all workers of its elements,
  * so that sums over the stages of a worker alone would save no more than a half of 4 bytes a worker; the
- * sums of a step (train/step.c) are 24 bytes a rank. */
+ * sums of a step (train/step_sums.c) are 24 bytes a rank. */
 static void sums_join(OptimizerRun *run, int64_t first, int64_t count)
 {
     CompressedAllReduce *x = &run->compressed;

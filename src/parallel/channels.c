@@ -11,8 +11,7 @@ static bool is_used(const ScheduleShape *shape, int from, int to, bool gradients
     return false;
 }
 
-static Status channel_open(Channels *channels, Comm *world, const Mesh *mesh, int from, int to,
-                           bool gradients)
+static void channel_open(Channels *channels, Comm *world, const Mesh *mesh, int from, int to, bool gradients)
 {
     bool out = from == mesh->at.pp;
     MeshSize there = mesh->at;
@@ -21,27 +20,25 @@ static Status channel_open(Channels *channels, Comm *world, const Mesh *mesh, in
     int mine = mesh->rank, theirs = mesh_rank(mesh, there);
     int pair[2] = { mine < theirs ? mine : theirs, mine < theirs ? theirs : mine };
     Channel *channel = &channels->channel[channels->count++];
-    *channel = (Channel){ NULL, there.pp, gradients, out };
     snprintf(name, sizeof name, "pp %s %d-%d", gradients ? "backward" : "forward", from, to);
-    return comm_open(&channel->comm, world, name, pair, 2);
+    *channel = (Channel){ comm_open(world, name, pair, 2), there.pp, gradients, out };
 }
 
 /* Stage a and the next one share edge a, the last stage and stage 0 the last edge. Even stages begin with the
  * edge to the next stage, odd ones with that to the previous one: so each edge is the first of both its
  * stages, or the second of both, except around an odd stage 0, where one waits for the other. No rank waits
  * for more than two others. */
-Status channels_open(Channels *channels, Comm *world, const Mesh *mesh, const ScheduleShape *shape)
+void channels_open(Channels *channels, Comm *world, const Mesh *mesh, const ScheduleShape *shape)
 {
     int p = shape->stages, stage = mesh->at.pp, edges = p == 1 ? 0 : p == 2 ? 1 : 2;
     *channels = (Channels){ .count = 0 };
     for (int i = 0; i < edges; i++) {
         int a = (stage % 2 == 0) == (i == 0) ? stage : (stage + p - 1) % p, b = (a + 1) % p;
         for (int gradients = 0; gradients < 2; gradients++) {
-            if (is_used(shape, a, b, gradients)) TRY(channel_open(channels, world, mesh, a, b, gradients));
-            if (is_used(shape, b, a, gradients)) TRY(channel_open(channels, world, mesh, b, a, gradients));
+            if (is_used(shape, a, b, gradients)) channel_open(channels, world, mesh, a, b, gradients);
+            if (is_used(shape, b, a, gradients)) channel_open(channels, world, mesh, b, a, gradients);
         }
     }
-    return OK;
 }
 
 void channels_close(Channels *channels)

@@ -13,8 +13,8 @@ typedef struct { Comm *comm; int peer; bool gradients, out; } Channel;    /* pee
 typedef struct { int count; Channel channel[CHANNELS_MAX]; } Channels;
 
 /* Collective over the ranks of a pipeline; each rank meets its two neighbours only, whatever the number of
- * stages. Their names are "pp forward 0-1", "pp backward 1-0". NO_MEMORY; close them then too. */
-Status channels_open (Channels *channels, Comm *world, const Mesh *mesh, const ScheduleShape *shape);
+ * stages. Their names are "pp forward 0-1", "pp backward 1-0". */
+void  channels_open (Channels *channels, Comm *world, const Mesh *mesh, const ScheduleShape *shape);
 void   channels_close(Channels *channels);
 /* The channel of a message's row: RECV, SEND, RECV_GRAD, SEND_GRAD. A CHECK stops the job where none is. */
 Comm  *channels_find (const Channels *channels, const ScheduleRow *row);

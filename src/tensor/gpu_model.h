@@ -1,6 +1,6 @@
 #ifndef TENSOR_GPU_MODEL_H
 #define TENSOR_GPU_MODEL_H
-/* What is known of kinds of GPUs: the rows of gpu_models.def. */
+/* What is known of kinds of GPUs: a table of those in use. */
 #include "tensor/dtype.h"
 
 typedef struct GpuModel {

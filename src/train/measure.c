@@ -6,6 +6,7 @@
 #include <string.h>
 #include "train/history/rank_numbers.h"
 #include "train/measure.h"
+#include "train/evaluation.h"
 #include "train/step.h"
 #include "train/trainer.h"
 

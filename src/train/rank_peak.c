@@ -12,14 +12,14 @@
 /* Ranks of this run on this host. */
 static int ranks_here(const Trainer *t)
 {
-    return strcmp(t->transport->name, "threads") == 0 ? t->mesh.world : transport_launcher_local();
+    return t->transport->kind == TRANSPORT_THREADS ? t->mesh.world : transport_launcher_local();
 }
 
 /* More threads than cores have the peak of the cores. A launcher may bind each process to some of them. */
 static int threads_here(const Trainer *t)
 {
     int threads = ranks_here(t) * t->config->threads, cores = team_cores();
-    bool bound = strcmp(t->transport->name, "threads") != 0 && ranks_here(t) > 1;
+    bool bound = t->transport->kind != TRANSPORT_THREADS && ranks_here(t) > 1;
     if (bound && cores < threads) cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
     return threads < cores ? threads : cores;
 }

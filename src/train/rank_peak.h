@@ -21,7 +21,7 @@ typedef struct {
 } RankPeak;
 
 /* What was given or kept, else on a CPU a measurement of 40 ms; with `copy` also of memory, where else copy
- * is 0. Of a GPU what the table has (tensor/gpu_models.def), with ranks 1. No communication. */
+ * is 0. Of a GPU what the table has (tensor/gpu_model.c), with ranks 1. No communication. */
 RankPeak rank_peak(const Trainer *trainer, bool copy);
 /* "by the data sheet of NVIDIA H100 80GB HBM3", ...; returns out. */
 const char *rank_peak_source(char out[320], const RankPeak *peak);

@@ -1,6 +1,6 @@
 #ifndef TRAIN_STEP_H
 #define TRAIN_STEP_H
-/* Steps and evaluations, what they report, and the flags that ranks join between two of them. */
+/* Steps, what they report, and the flags that ranks join between two of them. */
 #include "train/trainer.h"
 #include "train/trainer_moe.h"
 
@@ -30,22 +30,6 @@ typedef struct {
     double mtp[MTP_MOST];
 } StepReport;
 
-/* Places of a step's sums: loss sum, tokens, squared gradients. Where they are asked for, then gradients that
- * are not zero, { loss sum, weights } of each depth of multi-token prediction; in a run that trains the
- * number of ranks with a flag. So far they are one message. Last squared weights, which are known after the
- * update only. An evaluation has bytes of its text in the place of squares. */
-typedef enum { SUM_LOSS, SUM_TOKENS, SUM_SQUARES, STEP_SUMS } SumPlace;
-enum { SUMS_MOST = STEP_SUMS + 1 + 2 * MTP_MOST + 1 + 1 };
-static inline int64_t trainer_mtp_sums(const TrainConfig *config) { return STEP_SUMS + config->count_zeros; }
-static inline int64_t trainer_flagged_sum(const TrainConfig *config)
-{
-    return trainer_mtp_sums(config) + 2 * config->model.mtp;
-}
-static inline int64_t trainer_joined_sums(const TrainConfig *config)
-{
-    return config->training ? trainer_flagged_sum(config) + 1 : STEP_SUMS;
-}
-
 /* One step with its update. <-> all axes */
 StepReport trainer_step(Trainer *trainer);
 /* A pass over the samples of the next step with targets that the model draws, for the estimates of an
@@ -66,15 +50,12 @@ void       trainer_leave_out(Trainer *trainer);
 /* A step without its update: gradients of the sum over tokens are in the buckets, loss sums and tokens in
  * StepNumbers.total_S. <-> all axes */
 void       trainer_gradients(Trainer *trainer);
-/* fill writes micro-batch `micro` of global batch `step` of an evaluation into `batch`. */
-typedef void TrainerFill(void *context, Batch *batch, int64_t step, int micro);
-/* Mean loss over `steps` global batches, which `fill` provides, with dropout off; NAN where a signal arrived
- * before the last one (`signal` has its number). <-> all axes */
-double     trainer_evaluate(Trainer *trainer, int64_t steps, TrainerFill *fill, void *context);
-/* The same over eval_iters batches of a data set (data/split.h). As in Megatron-LM each evaluation reads on
- * where the one before it ended, so its samples follow from the step alone; with full_validation each reads
- * every sample of the set once. <-> all axes */
-double     trainer_evaluate_split(Trainer *trainer, int set);
+/* Micro-batch after micro-batch of a step or an evaluation whose first sample is `first`, from the prefetch
+ * of a data set; q: NULL where the batch is the host's. Data that cannot be read are noted in
+ * TrainerInput.failed, and all ranks stop after the step. */
+void       trainer_fill(Trainer *trainer, Queue *q, int set, Batch *batch, int64_t first);
+/* --exit-duration-in-mins is over. */
+bool       trainer_expired(const Trainer *trainer);
 /* Joins what the ranks report: flags are or-ed, of signals the largest is kept; where `stop` is given, this
  * rank's signal is read from it. <-> tp, dp+cp, pp: all-reduce of 5 numbers */
 RunFlags   trainer_join_flags     (Trainer *trainer, RunFlags mine);

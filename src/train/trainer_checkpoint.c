@@ -11,6 +11,7 @@
 #include "convert/weights/foreign_weights.h"
 #include "tensor/step_end.h"
 #include "train/step.h"
+#include "train/step_sums.h"
 #include "train/trainer.h"
 #include "train/trainer_checkpoint.h"
 #include "train/trainer_fp8.h"

@@ -7,35 +7,32 @@
 #include "train/trainer_fp8.h"
 
 /* Adds it to the list of those that trainer_comms_close closes. */
-static Status listed(Trainer *t, Comm *comm, Status status)
+static Comm *listed(Trainer *t, Comm *comm)
 {
     CHECK(t->comms.count < TRAINER_COMMS, "a rank has more than %d communicators", TRAINER_COMMS);
-    if (comm) t->comms.all[t->comms.count++] = comm;
-    return status;
+    return t->comms.all[t->comms.count++] = comm;
 }
 
-static Status open_axes(Trainer *t, Comm **comm, int axes)
+static Comm *open_axes(Trainer *t, int axes)
 {
-    Status status = comm_open_axes(comm, t->comms.world, &t->mesh, axes);
-    return listed(t, *comm, status);
+    return listed(t, comm_open_axes(t->comms.world, &t->mesh, axes));
 }
 
-static Status open_ranks(Trainer *t, Comm **comm, const char *name, const int *ranks, int count)
+static Comm *open_ranks(Trainer *t, const char *name, const int *ranks, int count)
 {
-    Status status = comm_open(comm, t->comms.world, name, ranks, count);
-    return listed(t, *comm, status);
+    return listed(t, comm_open(t->comms.world, name, ranks, count));
 }
 
 /* A shard group of the group of `axes`, or a replica group. */
 typedef int Members(const Mesh *mesh, int axes, int shard, int *ranks);
 
-static Status open_part(Trainer *t, Comm **comm, const char *name, int axes, int shard, Members *members)
+static Comm *open_part(Trainer *t, const char *name, int axes, int shard, Members *members)
 {
     int *ranks = malloc((size_t)mesh_group(&t->mesh, axes, NULL) * sizeof *ranks);
-    if (!ranks) return fail(NO_MEMORY, "no memory for the ranks of %s", name);
-    Status status = open_ranks(t, comm, name, ranks, members(&t->mesh, axes, shard, ranks));
+    CHECK(ranks, "no memory for the ranks of %s", name);
+    Comm *comm = open_ranks(t, name, ranks, members(&t->mesh, axes, shard, ranks));
     free(ranks);
-    return status;
+    return comm;
 }
 
 /* Ranks of a shard group of experts: those of the dense shard group's tp x shard ranks that hold the same
@@ -62,34 +59,34 @@ static Status open_data_comms(Trainer *t, DataComms *data, Comm *all, int axes, 
     if (comm_size(all) % shard != 0)
         return fail(BAD_OPTION, "--hybrid-shard-size %d does not divide the %d ranks of %s; give a size that "
                     "divides them", shard, comm_size(all), comm_name(all));
-    TRY(open_part(t, &data->shard, experts ? "expert-shard" : "shard", axes, shard, mesh_shard_group));
-    return open_part(t, &data->replica, experts ? "expert-replica" : "replica", axes, shard,
-                     mesh_replica_group);
+    data->shard   = open_part(t, experts ? "expert-shard"   : "shard",   axes, shard, mesh_shard_group);
+    data->replica = open_part(t, experts ? "expert-replica" : "replica", axes, shard, mesh_replica_group);
+    return OK;
 }
 
 static Status open_experts(Trainer *t)
 {
     int shard = 1;
-    TRY(open_axes(t, &t->comms.etp, AXIS_ETP));
-    TRY(open_axes(t, &t->comms.ep,  AXIS_EP));
-    TRY(open_axes(t, &t->comms.edp, AXIS_EDP));
-    TRY(open_axes(t, &t->comms.dispatch, AXIS_ETP | AXIS_EP));
-    TRY(open_axes(t, &t->comms.sequence, t->config->sequence_parallel ? AXIS_TP | AXIS_CP : AXIS_CP));
+    t->comms.etp = open_axes(t, AXIS_ETP);
+    t->comms.ep = open_axes(t, AXIS_EP);
+    t->comms.edp = open_axes(t, AXIS_EDP);
+    t->comms.dispatch = open_axes(t, AXIS_ETP | AXIS_EP);
+    t->comms.sequence = open_axes(t, t->config->sequence_parallel ? AXIS_TP | AXIS_CP : AXIS_CP);
     if (t->config->hybrid_shard > 0) TRY(expert_shard(&shard, t));
     return open_data_comms(t, &t->comms.data[PARAMS_EXPERTS], t->comms.edp, AXIS_EDP, shard);
 }
 
 /* The tied communicator joins the stages with embedding and head, which both hold the token embedding;
  * v-shaped they are one stage. */
-static Status open_tied(Trainer *t, const ScheduleShape *shape)
+static void open_tied(Trainer *t, const ScheduleShape *shape)
 {
     const Mesh *mesh = &t->mesh;
     int last = schedule_place(shape, shape->stages * shape->chunks - 1).stage, pair[2];
-    if (!model_embedding_copied(&t->config->model) || last == 0) return OK;
-    if (mesh->at.pp != 0 && mesh->at.pp != last) return OK;
+    if (!model_embedding_copied(&t->config->model) || last == 0) return;
+    if (mesh->at.pp != 0 && mesh->at.pp != last) return;
     MeshSize at = mesh->at;
     for (int i = 0; i < 2; i++) { at.pp = i * last; pair[i] = mesh_rank(mesh, at); }
-    return open_ranks(t, &t->comms.tied, "tied", pair, 2);
+    t->comms.tied = open_ranks(t, "tied", pair, 2);
 }
 
 /* Context parallelism: cp rank k is number k mod u of a group of u Ulysses ranks and k / u of a ring:
@@ -101,38 +98,39 @@ static Status open_context(Trainer *t)
     if (u > 0 && cp % u != 0)
         return fail(BAD_OPTION, "%d ranks of Ulysses do not divide %d context-parallel ranks", u, cp);
     if (u <= 1 || u == cp) return OK;
-    TRY(open_part(t, &t->comms.ulysses, "ulysses", AXIS_CP, u, mesh_shard_group));
-    return open_part(t, &t->comms.ring, "ring", AXIS_CP, u, mesh_replica_group);
+    t->comms.ulysses = open_part(t, "ulysses", AXIS_CP, u, mesh_shard_group);
+    t->comms.ring    = open_part(t, "ring",    AXIS_CP, u, mesh_replica_group);
+    return OK;
 }
 
 Status trainer_comms_open(Trainer *t)
 {
     ScheduleShape shape = train_config_schedule(t->config, 1);
     int copies = t->mesh.size.tp / (int)t->config->model.groups;   /* of a key-value head, 0: less than one */
-    TRY(open_axes(t, &t->comms.tp, AXIS_TP));
-    TRY(open_axes(t, &t->comms.cp, AXIS_CP));
-    TRY(open_axes(t, &t->comms.dp_cp, AXIS_DP | AXIS_CP));
-    TRY(open_axes(t, &t->comms.pp, AXIS_PP));
-    Status channels = channels_open(&t->comms.channels, t->comms.world, &t->mesh, &shape);
-    for (int i = 0; i < t->comms.channels.count; i++) listed(t, t->comms.channels.channel[i].comm, OK);
-    TRY(channels);
-    TRY(open_ranks(t, &t->comms.alone, "alone", &t->mesh.rank, 1));
-    if (copies > 1) TRY(open_part(t, &t->comms.kv, "kv", AXIS_TP, copies, mesh_shard_group));
+    t->comms.tp = open_axes(t, AXIS_TP);
+    t->comms.cp = open_axes(t, AXIS_CP);
+    t->comms.dp_cp = open_axes(t, AXIS_DP | AXIS_CP);
+    t->comms.pp = open_axes(t, AXIS_PP);
+    channels_open(&t->comms.channels, t->comms.world, &t->mesh, &shape);
+    for (int i = 0; i < t->comms.channels.count; i++) listed(t, t->comms.channels.channel[i].comm);
+    t->comms.alone = open_ranks(t, "alone", &t->mesh.rank, 1);
+    if (copies > 1) t->comms.kv = open_part(t, "kv", AXIS_TP, copies, mesh_shard_group);
     TRY(open_data_comms(t, &t->comms.data[PARAMS_DENSE], t->comms.dp_cp, AXIS_DP | AXIS_CP,
                         t->config->hybrid_shard));
     if (t->config->training && optimizer_compresses(t->config->optimizer)) {
         t->comms.data[PARAMS_DENSE].worker = t->comms.cp;
-        TRY(open_axes(t, &t->comms.dp, AXIS_DP));
+        t->comms.dp = open_axes(t, AXIS_DP);
     }
     t->comms.data[PARAMS_EXPERTS] = t->comms.data[PARAMS_DENSE];
     if (t->config->model.experts > 0) TRY(open_experts(t));
     TRY(open_context(t));
     bool sums = t->config->training && optimizer_phases(t->config->optimizer) > 0;
     if (sums || (t->config->training && t->config->model.experts > 0))
-        TRY(open_axes(t, &t->comms.stage, AXIS_TP | AXIS_CP | AXIS_DP));
-    Status fp8 = trainer_fp8_comm(t);
-    TRY(listed(t, t->comms.fp8, fp8));
-    return open_tied(t, &shape);
+        t->comms.stage = open_axes(t, AXIS_TP | AXIS_CP | AXIS_DP);
+    t->comms.fp8 = trainer_fp8_comm(t);
+    if (t->comms.fp8) listed(t, t->comms.fp8);
+    open_tied(t, &shape);
+    return OK;
 }
 
 ContextComms trainer_context(const Trainer *t)
@@ -151,7 +149,7 @@ ContextComms trainer_context(const Trainer *t)
 int trainer_device_number(const Transport *transport)
 {
     int place = transport_launcher_place();
-    return strcmp(transport->name, "threads") == 0 || place < 0 ? transport->rank : place;
+    return transport->kind == TRANSPORT_THREADS || place < 0 ? transport->rank : place;
 }
 
 static bool between_devices(const TrainConfig *config, const Transport *transport)
@@ -233,7 +231,8 @@ void trainer_numbers_max(Trainer *t, double *x, int64_t n)
 void trainer_comms_close(Trainer *t)
 {
     while (t->comms.count > 0) comm_close(t->comms.all[--t->comms.count]);
-    if (t->comms.world) comm_close(t->comms.world);
+    watchdog_close(t->watchdog, t->comms.world);              /* last: it watches the waits of closing */
+    comm_close(t->comms.world);
     if (!t->comms.device) return;
     t->comms.device->close(t->comms.device);
     t->transport->data = NULL;

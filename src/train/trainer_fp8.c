@@ -18,11 +18,11 @@ static Dtype dy_format(const Fp8Choice *c) { return c->hybrid ? F8_E5M2 : F8_E4M
 
 /* Current scaling joins amax over the ranks that hold parts of one micro-batch's tensor, delayed scaling over
  * those that hold parts of a block or of its batch. */
-Status trainer_fp8_comm(Trainer *t)
+Comm *trainer_fp8_comm(const Trainer *t)
 {
-    if (choice_of(t)->recipe == FP8_NONE || !t->config->training) return OK;
+    if (choice_of(t)->recipe == FP8_NONE || !t->config->training) return NULL;
     int axes = AXIS_TP | AXIS_CP | (choice_of(t)->recipe == FP8_DELAYED ? AXIS_DP : 0);
-    return comm_open_axes(&t->comms.fp8, t->comms.world, &t->mesh, axes);
+    return comm_open_axes(t->comms.world, &t->mesh, axes);
 }
 
 static void rows_number(Trainer *t)

@@ -4,7 +4,9 @@
 
 /* Scales of the 8-bit inputs of linear maps, and the history they follow from. All but the first do nothing
  * without delayed scaling; trainer_fp8_init sets what a run begins with. */
-Status  trainer_fp8_comm (Trainer *trainer);
+/* Opens the communicator over which amax is joined; NULL: there is none. <-> tp+cp, with delayed scaling also
+ * dp */
+Comm   *trainer_fp8_comm (const Trainer *trainer);
 void    trainer_fp8_open (Trainer *trainer);
 void    trainer_fp8_init (Trainer *trainer);
 void    trainer_fp8_begin(Trainer *trainer);                        /* a step */

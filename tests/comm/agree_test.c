@@ -12,7 +12,7 @@ static Status vote_body(Transport *transport, void *context)
     Vote *vote = context;
     int   me   = transport->rank;
     Comm *world;
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     TRY(agree(world, OK));
     Status mine   = vote->failing >> me & 1 ? fail(me == 1 ? BAD_FILE : IO_FAILED, "disk %d is full%s", me, vote->why ? vote->why : "") : OK;
     vote->got[me] = agree(world, mine);
@@ -69,7 +69,7 @@ static Status texts_body(Transport *transport, void *context)
     Texts *texts = context;
     int    me    = transport->rank;
     Comm  *world;
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     texts->got[me] = agree_on_text(world, texts->mine[me], "give all the same");
     snprintf(texts->text[me], sizeof texts->text[me], "%s", texts->got[me] == OK ? "" : fail_text());
     comm_close(world);
@@ -108,7 +108,7 @@ static Status failing_body(Transport *transport, void *context)
 {
     (void)context;
     Comm *world;
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     comm_barrier(world);
     comm_close(world);
     return transport->rank >= 2 ? fail(BAD_SHAPE, "rank %d says no", transport->rank) : OK;

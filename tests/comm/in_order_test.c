@@ -44,9 +44,9 @@ static Status act_body(Transport *transport, void *context)
     Queue  q;
     double at[2] = { 0 };
     transport->data = test_transport_open(transport, true, 0);
-    TRY(comm_world(&world, transport));
-    TRY(comm_open(&down, world, "pp", (int[]){ 0, 1 }, 2));
-    TRY(comm_open(&up, world, "pp-back", (int[]){ 0, 1 }, 2));
+    world = comm_world(transport);
+    down = comm_open(world, "pp", (int[]){ 0, 1 }, 2);
+    up = comm_open(world, "pp-back", (int[]){ 0, 1 }, 2);
     TRY(watchdog_open(&watchdog, world, 0.6));
     TRY(queue_open(&q, "ref", 1, NULL));
     (*(Act **)context)(down, up, &q, tensor_at(at, F64, (int64_t[]){ 1 }, 1), tensor_at(at + 1, F64, (int64_t[]){ 1 }, 1),

@@ -245,7 +245,7 @@ static void groups_again(Lab *lab)
         int ranks[RANKS];
         Comm *again;
         for (int r = 0; r < comm_size(lab->world); r++) ranks[r] = r;
-        MUST(comm_open(&again, lab->world, "again", ranks, comm_size(lab->world)) == OK, "%s", fail_text());
+        again = comm_open(lab->world, "again", ranks, comm_size(lab->world));
         Tensor x = filled(lab, F32, comm_rank(lab->world), 29);
         comm_all_reduce(again, &lab->q, x, &lab->arena);
         expect(lab, "all-reduce of a new group", x, 0, 29, sum_of);
@@ -322,7 +322,7 @@ static void crowded(Lab *lab)
     Tensor x = empty(lab, F32, PART);
     for (int i = 0; i < MANY; i++) {
         int both[] = { 0, 1 };
-        MUST(comm_open(&comm[i], lab->world, "many", both, 2) == OK, "%s", fail_text());
+        comm[i] = comm_open(lab->world, "many", both, 2);
     }
     if (comm_rank(lab->world) == 1) comm_barrier(lab->world);             /* rank 0 does not come */
     for (int i = 0; i < MANY; i++) comm_all_reduce_begin(comm[i], &lab->q, x, &lab->arena);
@@ -346,8 +346,8 @@ static Status play_body(Transport *transport, void *context)
     TRY(device_data_open(&data, chosen, transport, transport->rank, 1));
     transport->data = data;
     snprintf(device, sizeof device, "cuda:%d", transport->rank);
-    TRY(comm_world(&lab.world, transport));
-    if (transport->size == RANKS) TRY(comm_open(&lab.pair, lab.world, "pair", pair, 2));
+    lab.world = comm_world(transport);
+    if (transport->size == RANKS) lab.pair = comm_open(lab.world, "pair", pair, 2);
     TRY(watchdog_open(&lab.watchdog, lab.world, play->watch));
     TRY(queue_open(&lab.q, device, 1, NULL));
     TRY(arena_open_on(&lab.arena, "device", 256 << 10, lab.q.memory, NULL));

@@ -190,7 +190,7 @@ static Status body(Transport *transport, void *context)
 {
     Counting counting = counting_of(transport);
     Rank x = { .counting = &counting, .at = *(const Case *)context };
-    TRY(comm_world_sums(&x.comm, &counting.face, x.at.sum_group));
+    x.comm = comm_world_sums(&counting.face, x.at.sum_group);
     for (int i = 0; i < 2; i++) TRY(queue_open(&x.queue[i], i ? "cpu" : "ref", 1, NULL));
     TRY(arena_open(&x.arena, "payload", x.at.windows ? ROOM_OF_WINDOWS : ROOM));
     counting.bytes = 0;                               /* of control */

@@ -15,7 +15,7 @@ static Status loop_body(Transport *transport, void *context)
     Comm     *world;
     Watchdog *watchdog;
     Program   p = { 0 };
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     TRY(watchdog_open(&watchdog, world, atof(context)));
     TRY(queue_open(&p.q, "ref", 1, NULL));
     TRY(arena_open(&p.arena, "test", 1 << 20));
@@ -38,7 +38,7 @@ static Status start_body(Transport *transport, int64_t since)
 {
     Comm  *world;
     double joined = seam_seconds_since(since);
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     comm_barrier(world);
     if (transport->rank == 0) {
         printf("%d ranks: %.3f s, %.3f s\n", transport->size, joined, seam_seconds_since(since));

@@ -43,7 +43,7 @@ static Status region_body(Transport *transport, void *context)
     Comm  *world;
     Queue  q;
     Arena  arena;
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     TRY(queue_open(&q, "ref", 1, NULL));
     TRY(arena_open(&arena, "scratch", 1 << 20));
     Region  tp = { world, &q, &arena, pairs->sequence };

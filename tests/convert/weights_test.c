@@ -136,15 +136,14 @@ static int open_counted(const char *path, int flags, mode_t mode)
 /* Rank r holds one row of the up-projection of layer r % 2. */
 static Status load_on_rank(Transport *transport, void *missing)
 {
-    Comm  *world = NULL;
     char  *table = NULL;
     size_t bytes = 0;
     float  row[COLUMNS];
     thread_context()->rank = transport->rank;
     TensorShard shard = shard_of(row, transport->rank, 0, 1, COLUMNS, 0, COLUMNS);
     snprintf(shard.name, sizeof shard.name, "blocks.%d.mlp.up.weight", transport->rank % 2);
-    Status status = comm_world(&world, transport);
-    if (status != OK) return status;
+    Comm  *world  = comm_world(transport);
+    Status status = OK;
     if (transport->rank == 0) status = foreign_weights_table(&table, &bytes, missing ? missing : split);
     status = broadcast_bytes(world, status, &table, &bytes);
     if (status == OK) status = agree(world, foreign_weights_load(table, bytes, &llama, &shard, 1, false, 0, 1));

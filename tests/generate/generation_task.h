@@ -3,6 +3,7 @@
 /* Prompts that a tiny model continues under a layout, and what it is continued by. */
 #include "generate/generate.h"
 #include "eval/windows.h"
+#include "train/evaluation.h"
 #include "train/step.h"
 #include "train/moe_layouts.h"
 

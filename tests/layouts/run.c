@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "comm/test_transports.h"
 #include "train/measure.h"
+#include "train/evaluation.h"
 #include "train/step.h"
 #include "train/trainer_checkpoint.h"
 

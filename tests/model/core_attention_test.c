@@ -144,7 +144,8 @@ static Status open_part(Comm **comm, Comm *world, const char *name, int first, i
 {
     int ranks[RANKS_MAX];
     for (int i = 0; i < count; i++) ranks[i] = first + i * step;
-    return comm_open(comm, world, name, ranks, count);
+    *comm = comm_open(world, name, ranks, count);
+    return OK;
 }
 
 static Status attend_rank(Transport *transport, void *context)
@@ -158,8 +159,8 @@ static Status attend_rank(Transport *transport, void *context)
     Queue queue;
     StepState step_state = { .seed = 3, .step = 5 };
     int r = transport->rank, u = split->u;
-    TRY(comm_world(&world, transport));
-    TRY(comm_open(&tp, world, "tp", &r, 1));
+    world = comm_world(transport);
+    tp = comm_open(world, "tp", &r, 1);
     TRY(open_part(&ulysses, world, "ulysses", r / u * u, 1, u));
     TRY(open_part(&others, world, "ring", r % u, u, split->c / u));
     TRY(queue_open(&queue, a->device, 1, &step_state));

@@ -150,7 +150,7 @@ static inline Status save_body(Transport *transport, void *context)
 {
     const Saving *saving = context;
     Comm *world;
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     Cut *cut = cut_make(saving->seed, comm_size(world), comm_rank(world));
     bool spoil = comm_rank(world) == 0 && (saving->drop || saving->shift);
     for (int p = 0; p < cut->count; p++) piece_fill(&cut->shard[p], saving->values);

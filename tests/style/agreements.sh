@@ -1,6 +1,6 @@
 #!/bin/sh
 # Between two agreements no rank returns early from a function with a collective in it.
-#   1  model, optim, parallel (but for its pure files, which judge options) and train/step.c neither TRY nor return fail.
+#   1  model, optim, parallel (but for its pure files, which judge options) and train/step.c, step_sums.c neither TRY nor return fail.
 #   2  In train and cli, a function that talks to other ranks may TRY what was agreed, TRY(agree( or a function below that agrees before
 #      it returns, and what is the same on every rank: a pure function below, or a line that says "same on every rank".
 # usage: agreements.sh ROOT
@@ -9,7 +9,7 @@ agreed='agree_on|agree_on_text|agree_on_data|agree_on_options|agree_at_start|set
 pure='mesh_make|options_parse|transport_mpi_open|comm_world|comm_world_sums'        # before the last four there is nothing to agree in
 talks='agree|comm_(all_gather|reduce_scatter|all_reduce|send_begin|recv_begin|barrier)|trainer_(step|evaluate|join_flags|gradients)|loop_run'
 status=0
-found=$(grep -rnE '\<TRY\(|\<return fail\(' model optim parallel train/step.c --include='*.c' --include='*.h' |
+found=$(grep -rnE '\<TRY\(|\<return fail\(' model optim parallel train/step.c train/step_sums.c --include='*.c' --include='*.h' |
         grep -vE '^parallel/(stage|stage_split|channels|schedule[a-z_]*)\.[ch]:')
 if [ -n "$found" ]; then
     echo "$found" | sed 's/^/no early return within a step: /'

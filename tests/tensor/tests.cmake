@@ -87,6 +87,7 @@ else()
     shim_fault(spin               "deadlock: thread 0")
     if(NOT JOTUN_SANITIZE)
         shim_fault(host_access    "the host read or wrote memory of the GPU")
+        shim_fault(beyond_global  "something wrote 0 bytes behind a block of 512 bytes")
     endif()
 
     shim_program(tensor_shim_streams 32 streams_test.cpp)

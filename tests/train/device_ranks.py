@@ -18,7 +18,7 @@ SHIM = os.environ["SHIM_BINARY"]
 STEPS = int(os.environ.get("DEVICE_STEPS", 4))
 SMALL = "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 32 --global-batch-size 4 --lr 1e-3 --threads 1 --log-interval 1000".split()
 GPT, LLAMA = SMALL, SMALL + run.LLAMA
-BOUND = {"": 2e-6 * STEPS, "--bf16": 1e-3 * STEPS, "--fp16": 2e-4 * STEPS}       # losses of about 6 beside --device cpu, which part as steps go
+BOUND = {kind: bound * max(1, STEPS / 4) for kind, bound in {"": 2e-6, "--bf16": 3e-3, "--fp16": 5e-4}.items()}    # losses of about 6 beside --device cpu, which part as steps go
 LAYOUTS = [
     (4, "", GPT, "--tp 2 --sp --pp 2"),
     (4, "--bf16", LLAMA, "--zero-stage 3"),

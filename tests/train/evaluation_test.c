@@ -1,6 +1,7 @@
 /* Each evaluation continues after the samples of the one before: which samples it takes follows from the step
  * alone, under every layout and after a resume. And what is evaluated on may come from paths of its own. */
 #include "eval/windows.h"
+#include "train/evaluation.h"
 #include "train/step.h"
 #include "train/layouts.h"
 #include "train/moe_layouts.h"

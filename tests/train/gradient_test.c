@@ -8,6 +8,7 @@
  * the measure, each tensor's gradient is also scaled by 1 + 1e-6, and changed in one element by 1e-6 of its
  * norm: both must be seen.   */
 #include "train/step.h"
+#include "train/step_sums.h"
 #include "train/whole.h"
 
 #ifdef JOTUN_DEBUG

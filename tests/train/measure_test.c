@@ -3,6 +3,7 @@
  * dry. And dry runs leak no memory. */
 #include <malloc.h>
 #include "train/measure.h"
+#include "train/evaluation.h"
 #include "train/step.h"
 #include "train/layouts.h"
 

@@ -1,6 +1,7 @@
 /* Training by several ranks with a device each, whose messages go by NCCL: emulated devices and an emulated NCCL (tests/tensor/shim), which
  * compares the calls of ranks and names a deadlock. Losses, gradient norms and evaluations are those of `cpu` within rounding, and the
  * same to the bit whatever the devices and streams do first. Arguments: part n of m of the layouts. */
+#include "train/evaluation.h"
 #include "train/step.h"
 #include "train/cuda_job.h"
 

@@ -9,7 +9,7 @@ if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")    # the shim i
     target_include_directories(train_cuda_shim PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
     target_link_libraries(train_cuda_shim PRIVATE module_train)
     add_test(NAME train.cuda_shim COMMAND train_cuda_shim)
-    set_tests_properties(train.cuda_shim PROPERTIES LABELS "train;shim" TIMEOUT ${limit})
+    set_tests_properties(train.cuda_shim PROPERTIES LABELS "train;shim" TIMEOUT 7200)         # so long by ./check --full gpu
     # the binary with the shim, whole runs of it
     add_executable(jotun_shim ${CMAKE_SOURCE_DIR}/src/cli/main.c $<TARGET_OBJECTS:shim32> ${all32})
     target_link_libraries(jotun_shim PRIVATE module_cli)
@@ -17,7 +17,7 @@ if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")    # the shim i
     target_link_libraries(jotun_shim_nccl PRIVATE module_cli)
     if(Python3_FOUND)
         add_test(NAME train.device_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/device_ranks.py)
-        set_tests_properties(train.device_ranks PROPERTIES LABELS "train;shim;slow" COST 20 TIMEOUT ${limit}
+        set_tests_properties(train.device_ranks PROPERTIES LABELS "train;shim;slow" COST 20 TIMEOUT 14400
             ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;SHIM_BINARY=$<TARGET_FILE:jotun_shim>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
         # in full a quarter of an hour, most of which waits for the watchdog
         add_test(NAME train.device_failures COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/device_failures.py)
@@ -34,7 +34,7 @@ if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")
     target_link_libraries(train_nccl_shim PRIVATE module_train)
     add_test(NAME train.nccl_shim COMMAND train_nccl_shim 0 2)             # every second layout
     add_test(NAME train.nccl_shim_more COMMAND train_nccl_shim 1 2)
-    set_tests_properties(train.nccl_shim train.nccl_shim_more PROPERTIES LABELS "train;shim" TIMEOUT ${limit})
+    set_tests_properties(train.nccl_shim train.nccl_shim_more PROPERTIES LABELS "train;shim" TIMEOUT 7200)
 endif()
 if(TARGET cuda_kernels)
     add_executable(train_cuda ${CMAKE_CURRENT_SOURCE_DIR}/train/cuda_training.c)

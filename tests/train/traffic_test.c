@@ -88,7 +88,7 @@ static Status count_rank(Transport *transport, void *context)
     Counted *counted = context;
     Trainer t;
     ArenaSizes sizes;
-    bool dry = strcmp(transport->name, "dry") == 0;
+    bool dry = transport->kind == TRANSPORT_DRY;
     if (!dry) TRY(trainer_measure(&sizes, &counted->config, transport->rank, transport->size));
     TRY(trainer_open(&t, &counted->config, transport, dry ? NULL : &sizes));
     if (!dry) trainer_init(&t);

@@ -4,6 +4,7 @@
  * layout.                                                                                                */
 #include "train/measure.h"
 #include "train/step.h"
+#include "train/step_sums.h"
 #include "train/harness.h"
 
 enum { WHOLE_MAX = 128 };

@@ -92,7 +92,7 @@ Status setup_device(TrainConfig *config, const Options *o, Transport *mpi)
     if (o->gpu) return named_gpu(config, o);
     if (o->device.value != CHOICE_device_auto) return OK;
     reason(mine, config, o, mpi);
-    if (mpi) TRY(device_agree(why, mpi, mine));            /* <-> world; same on every rank */
+    if (mpi) device_agree(why, mpi, mine);            /* <-> world; same on every rank */
     else     memcpy(why, mine, sizeof why);
     bool gpu = !*why, first = !mpi || mpi->rank == 0;
     config->device = gpu ? "cuda" : "cpu";

@@ -144,7 +144,7 @@ static Status read_foreign(Options *o, Transport *mpi, Status status)
 /* It says nothing of a start that is not over TCP. */
 static Status refuse_idle_port(const Options *o, const Transport *mpi)
 {
-    bool tcp = mpi && strcmp(mpi->name, "tcp") == 0;
+    bool tcp = mpi && mpi->kind == TRANSPORT_TCP;
     if (!options_typed_by_person(o, OPTION_control_port) || tcp || o->dry_run) return OK;
     return fail(BAD_OPTION, "--control-port %lld has no effect: it is for ranks that are joined over TCP, "
                 "and these are %s", (long long)o->control_port,

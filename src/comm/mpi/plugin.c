@@ -302,7 +302,7 @@ Transport *jotun_transport_open(int *argc, char ***argv, char *error, size_t err
     for (int i = 0; i < TRANSPORT_REQUESTS; i++) mpi->request[i] = MPI_REQUEST_NULL;
     units_open(mpi);
     *t = (Transport){
-        .abi = TRANSPORT_ABI, .name = MPI_NAME, .self = mpi,
+        .abi = TRANSPORT_ABI, .kind = TRANSPORT_MPI, .name = MPI_NAME, .self = mpi,
         .group_open = mpi_group_open, .group_close = mpi_group_close,
         .all_gather = mpi_all_gather, .all_to_all = mpi_all_to_all, .send = mpi_send, .recv = mpi_recv,
         .poll = mpi_poll, .test = mpi_test, .idle = mpi_idle, .abort = mpi_abort, .close = mpi_close,

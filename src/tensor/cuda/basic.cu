@@ -143,7 +143,7 @@ square_blocks_kernel(double *sum, const X *x, int64_t n)
         const double value = load(x + i);
         squares += value * value;
     }
-    squares = block_sum_double(part, squares);
+    squares = block_sum(part, squares);
     if (threadIdx.x == 0) sum[blockIdx.x] = squares;
 }
 
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(GPU_THREADS) square_join_kernel(double *out, c
     GPU_SHARED(double, part, GPU_MAX_WARPS);
     double all = 0;
     for (int64_t b = threadIdx.x; b < blocks; b += GPU_THREADS) all += sum[b];
-    all = block_sum_double(part, all);
+    all = block_sum(part, all);
     if (threadIdx.x == 0) *out += all;
 }
 
@@ -180,38 +180,27 @@ extern "C" void cuda_square_sum(Queue *q, const SquareSum *a)
 }
 
 /* ---- checksums ---- */
-/* A block sums as many words as those of a square sum; sums of integers may be added in any order. */
-__device__ __forceinline__ uint64_t block_sum_words(uint64_t *part, uint64_t sum)
-{
-    part[threadIdx.x] = sum;
-    __syncthreads();
-    for (unsigned half = GPU_THREADS / 2; half > 0; half /= 2) {
-        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-        __syncthreads();
-    }
-    return part[0];
-}
-
+/* A block sums as many words as those of a square sum. */
 __global__ void __launch_bounds__(GPU_THREADS) checksum_blocks_kernel(uint64_t *sum, const char *x,
                                                                       uint64_t bytes)
 {
-    GPU_SHARED(uint64_t, part, GPU_THREADS);
+    GPU_SHARED(uint64_t, part, GPU_MAX_WARPS);
     const uint64_t words = (bytes + CHECKSUM_WORD - 1) / CHECKSUM_WORD;
     const uint64_t first = (uint64_t)blockIdx.x * SQUARE_BLOCK;
     const uint64_t end = first + SQUARE_BLOCK < words ? first + SQUARE_BLOCK : words;
     uint64_t own = 0;
     for (uint64_t i = first + threadIdx.x; i < end; i += GPU_THREADS) own += checksum_word(x, i, bytes);
-    own = block_sum_words(part, own);
+    own = block_sum(part, own);
     if (threadIdx.x == 0) sum[blockIdx.x] = own;
 }
 
 __global__ void __launch_bounds__(GPU_THREADS) checksum_join_kernel(float *out, const uint64_t *sum,
                                                                     int64_t blocks)
 {
-    GPU_SHARED(uint64_t, part, GPU_THREADS);
+    GPU_SHARED(uint64_t, part, GPU_MAX_WARPS);
     uint64_t all = 0;
     for (int64_t b = threadIdx.x; b < blocks; b += GPU_THREADS) all += sum[b];
-    all = block_sum_words(part, all);
+    all = block_sum(part, all);
     if (threadIdx.x == 0) out[0] = (float)checksum_number(all), out[1] = -out[0];
 }
 
@@ -245,8 +234,8 @@ __global__ void __launch_bounds__(GPU_THREADS) weighted_sum_kernel(WeightedSum a
         sum += (double)x[t] * (double)weight[t];
         all += (double)weight[t];
     }
-    sum = block_sum_double(part, sum);
-    all = block_sum_double(part, all);
+    sum = block_sum(part, sum);
+    all = block_sum(part, all);
     double *out = (double *)a.out_2.data;
     if (threadIdx.x == 0) {
         out[0] += sum;

@@ -53,7 +53,7 @@ template <typename T> __device__ __forceinline__ void share_warps(T *part, T v)
 }
 
 /* Sums over groups of `lanes` neighbouring lanes, of which a warp has one or more. */
-__device__ __forceinline__ float lanes_sum(float v, int lanes)
+template <typename T> __device__ __forceinline__ T lanes_sum(T v, int lanes)
 {
     for (int mask = lanes / 2; mask > 0; mask /= 2) v += gpu_shuffle_xor(v, mask);
     return v;
@@ -65,20 +65,11 @@ template <typename T> __device__ __forceinline__ T lanes_max(T v, int lanes)
     return v;
 }
 
-__device__ __forceinline__ float block_sum(float *part, float v)
+template <typename T> __device__ __forceinline__ T block_sum(T *part, T v)
 {
     v = lanes_sum(v, GPU_WARP);
     share_warps(part, v);
-    float sum = 0;
-    for (int w = 0; w < (int)blockDim.x / GPU_WARP; w++) sum += part[w];
-    return sum;
-}
-
-__device__ __forceinline__ double block_sum_double(double *part, double v)
-{
-    for (int mask = GPU_WARP / 2; mask > 0; mask /= 2) v += gpu_shuffle_xor(v, mask);
-    share_warps(part, v);
-    double sum = 0;
+    T sum = 0;
     for (int w = 0; w < (int)blockDim.x / GPU_WARP; w++) sum += part[w];
     return sum;
 }

@@ -127,7 +127,6 @@ extern "C" Status gpu_stream_open_urgent(GpuStream *s, int device) { return stre
 
 extern "C" void gpu_stream_close(GpuStream *s)
 {
-    gpu_stream_wait(s);
     for (void *event : s->event)
         if (event) gpu_check(gpuEventDestroy((gpuEvent_t)event), "gpuEventDestroy");
     gpu_check(gpuStreamDestroy((gpuStream_t)s->stream), "gpuStreamDestroy");

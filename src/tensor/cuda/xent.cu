@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(GPU_THREADS) xent_draw_kernel(XentDraw a, cons
         double more = 0;
         for (int64_t c = first + threadIdx.x; c < first + DRAW_TILE && c < a.valid; c += GPU_THREADS)
             more += (double)expf(row[c] - max);
-        more = block_sum_double(part, more);
+        more = block_sum(part, more);
         if (before + (sum + more) > wanted || first + DRAW_TILE >= a.valid) break;
         sum += more;
     }

@@ -268,7 +268,7 @@ int gpuDeviceGetPCIBusId(char *name, int bytes, int number)
     return number < 0 || number >= devices ? BAD_DEVICE : 0;
 }
 
-/* A name of the table (tensor/gpu_models.def), so that runs on the shim know a peak. */
+/* A name of the table (tensor/gpu_model.c), so that runs on the shim know a peak. */
 int gpuGetDeviceProperties(gpuDeviceProperties *of, int number)
 {
     snprintf(of->name, sizeof of->name, "NVIDIA H100 80GB HBM3");

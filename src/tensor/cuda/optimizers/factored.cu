@@ -25,7 +25,7 @@ row_sums_kernel(FactorSums a, int64_t first_block, const StepState *step_state)
         const double x = (double)g[i] * factor;
         sum += x * x;
     }
-    sum = block_sum_double(part, sum);
+    sum = block_sum(part, sum);
     if (threadIdx.x == 0) ((double *)a.row_B.data)[b] += sum;
 }
 
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(GPU_THREADS) row_mean_kernel(float *mean, Fact
     const float *row = (const float *)a.row_R.data;
     double sum = 0;
     for (int64_t r = threadIdx.x; r < a.row_R.dim[0]; r += GPU_THREADS) sum += (double)row[r];
-    sum = block_sum_double(part, sum);
+    sum = block_sum(part, sum);
     if (threadIdx.x == 0) *mean = (float)fmax(sum / (double)a.row_R.dim[0], a.epsilon);
 }
 

@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(GPU_THREADS) length_blocks_kernel(Lengths out,
         sum += (double)length * (double)length;
         most = larger(divisor / (sqrtf(fresh[i]) + epsilon), most);
     }
-    sum  = block_sum_double(part, sum);
+    sum  = block_sum(part, sum);
     most = block_max(part_most, most);
     if (threadIdx.x == 0) out.sum[blockIdx.x] = sum, out.most[blockIdx.x] = most;
 }
@@ -137,7 +137,7 @@ length_join_kernel(OnebitLengths a, Lengths of_block, int64_t blocks)
         sum += of_block.sum[b];
         most = larger(of_block.most[b], most);
     }
-    sum  = block_sum_double(part, sum);
+    sum  = block_sum(part, sum);
     most = block_max(part_most, most);
     if (threadIdx.x != 0) return;
     float *all = (float *)a.most_1.data;
