@@ -406,7 +406,7 @@ static Status sends_garbage(Transport *transport, void *context)
     Watchdog *watchdog;
     char      garbage[1000];
     (void)context;
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     TRY(watchdog_open(&watchdog, world, 60));
     memset(garbage, 'x', sizeof garbage);
     int fd = socket_with(STDERR_FILENO, SO_RCVTIMEO);
@@ -464,7 +464,7 @@ static Status connects(Transport *transport, void *context)
     ReceivedFrame  got    = { .count = 0 };
     HeartbeatFrame frame  = { .kind = FRAME_PROGRESS, .rank = transport->rank };
     (void)context;
-    TRY(comm_world(&world, transport));
+    world = comm_world(transport);
     TRY(heartbeat_tcp_open(fd, world, true));
     for (int r = 0; r < 4; r++) CHECK((fd[r] >= 0) == (transport->rank == 0 ? r > 0 : r == 0), "connection %d", r);
     if (transport->rank > 0) heartbeat_tcp_send(fd[0], &unsent, &frame, NULL);

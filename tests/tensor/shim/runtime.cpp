@@ -426,7 +426,16 @@ int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t stream)
     return 0;
 }
 
-int gpuMallocAsync(void **memory, size_t bytes, gpuStream_t) { return gpuMalloc(memory, bytes); }
+/* Nothing may be in the memory before the stream comes to it. */
+int gpuMallocAsync(void **memory, size_t bytes, gpuStream_t stream)
+{
+    const int failed = gpuMalloc(memory, bytes);
+    if (failed) return failed;
+    ALONE;
+    void *const all = *memory;
+    gpu_cpu_put_item(stream, GpuCpuItem{ [=] { memset(all, 0xff, bytes); }, {}, {} });
+    return 0;
+}
 
 /* The memory is freed when the stream comes to it, and nothing waits. */
 int gpuFreeAsync(void *memory, gpuStream_t stream)
