@@ -35,7 +35,7 @@ RULES = [
     ("buffer", HOST, r"state = LEAVING", "state = FREE"),
     ("buffer", HOST, r"leaving = [^;\n]*device[^;\n]*;", "leaving = false;"),
     ("bound", KERNELS, r"(?<=if \()(\w+) >= (\w+)(?=\) return)", r"\1 > \2"),
-    ("bound", KERNELS, r"(?<=; )(\w+) < (\w+); \1 \+=", r"\1 < \2 - 1; \1 +="),
+    ("bound", KERNELS, r"(?<=; )(\w+) < (\w+); \1 \+= (\w+)", r"\1 + \3 < \2; \1 += \3"),
     ("barrier", KERNELS, r"(?m)^ +__syncthreads\(\);.*\n", ""),
     ("barrier", KERNELS, r"(?m)^ +async_wait<0>\(\);.*\n", ""),
     ("sum", HOST, r"NCCL_SUM", "NCCL_MAX"),

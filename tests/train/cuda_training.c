@@ -200,6 +200,20 @@ static void steps_ask_little(void **state)
 }
 #endif
 
+/* What a rank reports with the sums of a step: here that its time is over. */
+static void expired_of(Trainer *t, void *context) { *(bool *)context = trainer_step_flags(t).expired; }
+
+static void flags_come_with_the_sums(void **state)
+{
+    (void)state;
+    bool expired = false;
+    Job job = job_of(&cases[0], "cuda");
+    job.config.exit_minutes = 1e-9;
+    job.look = expired_of, job.context = &expired;
+    job_run(&job);
+    assert_true(expired);
+}
+
 /* What the host asks in the middle of a step: whether the device has found that the step is skipped. */
 static void skipped_steps_are_seen(void **state)
 {
@@ -326,7 +340,8 @@ int main(void)
 #ifdef GPU_CPU
         cmocka_unit_test(steps_ask_little),
 #endif
-        cmocka_unit_test(skipped_steps_are_seen),  cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
+        cmocka_unit_test(skipped_steps_are_seen),  cmocka_unit_test(flags_come_with_the_sums),
+        cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
         cmocka_unit_test(refuses_what_has_no_kernel),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
