@@ -103,9 +103,9 @@ Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from);
  * order: what the ranks of a ring do all at once. Counted as a send. */
 Pending comm_exchange_begin(Comm *comm, Queue *q, Tensor out, int from, Tensor in, int to);
 void    comm_wait(Comm *comm, Pending pending);
-/* As queue_wait. Where messages run on the device, a failure of one stops the job instead of leaving the host
- * to wait for ever: what a step ends with. */
-void    comm_drain(Comm *comm, Queue *q);
+/* Queue.waiting of a rank's queue on a device, with the world as context: a failure of a message or of
+ * another rank stops the job instead of leaving the host to wait for ever. */
+void    comm_waiting(void *world);
 /* Lets all calls of the rank make progress, because MPI libraries without a progress thread move data only
  * inside MPI calls, and sums are the rank's own work. The stage executor calls it between units, a team
  * between the chunks of a loop (team_poll_hook): `within` runs no operation on the rank's queue. */

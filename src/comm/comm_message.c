@@ -2,6 +2,7 @@
  * count of what was sent. Each wait shows in the heartbeat, and each call passes comm_delivered, where a
  * test may drop it. */
 #include "comm/comm_internal.h"
+#include "comm/data_abort.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,6 +189,7 @@ static int give(Comm *comm, const CommCall *call, const DataCall *data)
 
 Pending comm_begin(Comm *comm, const CommCall *call)
 {
+    data_abort_stay();
     DataCall data = call->data;
     int  slot = pending_free(comm), begun = REQUEST_LOST;
     long number = data.number = number_next(comm, &data);
@@ -212,6 +214,7 @@ void comm_wait(Comm *comm, Pending pending)
     wait_begins(comm, &waiting, message->verb, message->number, message->peer);
     while (message->call == REQUEST_LOST) pause();    /* the watchdog ends the process */
     comm->data->wait(comm->data, message->queue, message->call);
+    data_abort_stay();
     wait_ends(comm, &waiting, message->verb, message->bytes);
     recorder_end(comm->recorder, message->recorded);
     if (thread_context()->trace && message->begun)
@@ -220,15 +223,13 @@ void comm_wait(Comm *comm, Pending pending)
     message->used = false;
 }
 
-/* As a library of devices does it, waiting by queries: what fails in a message meanwhile shows in a poll. */
-void comm_drain(Comm *comm, Queue *q)
+/* What fails in a message, or between the ranks, shows in a poll. */
+void comm_waiting(void *comm)
 {
-    enum { SLEEP_US = 50 };                           /* of a step that takes thousands */
-    while (comm->data->is_complete && !queue_passed(q)) {
-        comm->data->poll(comm->data, false);
-        usleep(SLEEP_US);
-    }
-    queue_wait(q);
+    const Comm *c = comm;
+    data_abort_stay();
+    c->data->poll(c->data, false);
+    c->transport->poll(c->transport);
 }
 
 void comm_poll(Comm *comm)        { comm->data->poll(comm->data, false); }

@@ -26,6 +26,11 @@ void data_abort_join(DataTransport *data)
 void data_abort_leave(DataTransport *data) { replace(data, NULL); }
 bool data_aborting(void)                   { return atomic_load(&aborting); }
 
+void data_abort_stay(void)
+{
+    while (data_aborting()) pause();
+}
+
 static void *abort_joined(void *unused)
 {
     for (int i = 0; i < MOST; i++) {

@@ -10,4 +10,7 @@ void data_abort_leave(DataTransport *data);
  * and by stop_world, just before the process ends. Only the first call does anything. */
 void data_abort_all(void);
 bool data_aborting(void);                             /* it was called */
+/* A rank that finds the job aborted stays here until the process ends: NCCL's kernels return from an abort as
+ * if their messages had come, and no rank may go on with what was in memory instead. */
+void data_abort_stay(void);
 #endif

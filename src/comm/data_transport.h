@@ -57,7 +57,8 @@ struct DataTransport {
     size_t     (*window)(const DataGroup *g, Dtype dtype, int64_t part);
     /* Bytes of payload that this rank sends to others in this call. */
     int64_t    (*payload)(const DataGroup *g, const DataCall *call);
-    /* Returns a number of the call, to be waited for once. Never blocks on other ranks. */
+    /* Returns a number of the call, to be waited for once. Does not wait for other ranks, except where a
+     * library connects them at the first call of a group. */
     int        (*begin)(DataTransport *d, DataGroup *g, const DataCall *call);
     /* Makes progress without waiting. within: the rank's team is at work (base/team.h), so the transport runs
      * no operations on the queue. */

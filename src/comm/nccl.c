@@ -442,7 +442,7 @@ static void nccl_idle(DataTransport *d, int number)
 
 /* ---- opening ---- */
 
-/* The kernels of all groups end with an error. Called by any thread, once. */
+/* The kernels of all groups end, without their messages (data_abort_stay). Called by any thread, once. */
 static void nccl_abort(DataTransport *d)
 {
     NcclData *n = d->self;

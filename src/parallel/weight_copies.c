@@ -18,6 +18,10 @@ static bool whole_on_tp(const Bucket *k, const Param *p)
     for (int d = 0; d < PARAM_DIMS; d++) split |= p->split[d] != 0;
     return k->block.family == PARAMS_DENSE && !split;
 }
+static bool summed_over_tp(const Bucket *k, const Param *p)
+{
+    return whole_on_tp(k, p) && p->sum == GRADIENT_OVER_TP;
+}
 static bool copied_head(const Bucket *k, const Param *p) { (void)k; return p->sum == GRADIENT_OVER_KV; }
 static bool embedding(const Bucket *k, const Param *p)
 {
@@ -30,6 +34,19 @@ static bool experts(const Bucket *k, const Param *p) { (void)p; return k->block.
 typedef struct { const char *ranks; Comm *comm; bool (*has)(const Bucket *k, const Param *p); } CopyGroup;
 enum { GROUPS = 7 };
 
+/* Each tensor-parallel rank sums gradients over data-parallel ranks of its own, and a library that adds on
+ * devices may round the sums of three or more differently (docs/numerics.md): copies of weights of which no
+ * sum over tp follows may then differ. */
+static bool rounds_apart(const Buckets *b)
+{
+    bool apart = false;
+    for (int i = 0; i < b->count; i++) {
+        const DataComms *comms = &b->bucket[i].comms;
+        apart |= comm_adds_on_device(b->tp) && (comm_size(comms->shard) > 2 || comm_size(comms->replica) > 2);
+    }
+    return apart;
+}
+
 /* Under ZeRO 3 the ranks of shard hold parts and no copies. */
 static void groups_of(CopyGroup out[GROUPS], const Buckets *b)
 {
@@ -41,7 +58,7 @@ static void groups_of(CopyGroup out[GROUPS], const Buckets *b)
     }
     const char *data = "data-parallel ranks";
     const CopyGroup all[GROUPS] = {
-        { "tensor-parallel ranks", b->tp, whole_on_tp },
+        { "tensor-parallel ranks", b->tp, rounds_apart(b) ? summed_over_tp : whole_on_tp },
         { "tensor-parallel ranks with one key-value head", b->kv, copied_head },
         { "stages with the token embedding", b->tied, embedding },
         { data, shard[PARAMS_DENSE], dense },     { data, replica[PARAMS_DENSE], dense },

@@ -1,7 +1,8 @@
 #ifndef PARALLEL_WEIGHT_COPIES_H
 #define PARALLEL_WEIGHT_COPIES_H
 /* Weights of which several ranks hold copies, compared by checksums of their bytes (--test-mode). The copies
- * of a run are equal to the bit; where they are not, memory or a message was changed without any sign. */
+ * of a run are equal to the bit; where they are not, memory or a message was changed without any sign. Copies
+ * that NCCL's sums may round differently are left out. */
 #include "parallel/buckets.h"
 
 /* Room for checksums: [2 n] of the n parameters of this rank; on `host` what is read of them. */

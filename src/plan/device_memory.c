@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
+#include "comm/nccl.h"
 #include "tensor/gpu_model.h"
 
 /* DRIVER: the context of a process with its kernels' code and stacks. PRODUCTS: code of cuBLASLt, loaded
- * kernel by kernel; its workspace is in an arena. LINK: 8 blocks of a communicator (comm/nccl.c), each with a
- * buffer of NCCL_BUFFSIZE, 4 MiB by NCCL's documentation, for a neighbour. */
-enum { DRIVER = 512 << 20, PRODUCTS = 64 << 20, LINK = 8 * 4 << 20 };
+ * kernel by kernel; its workspace is in an arena. LINK: what the blocks of a communicator have for a
+ * neighbour: buffers of NCCL's three protocols, 4, 4.7 and 0.5 MiB by its source. */
+enum { DRIVER = 512 << 20, PRODUCTS = 64 << 20, LINK = NCCL_BLOCKS * (9421 << 10) };
 
 /* Neighbours in the rings of NCCL: two of a communicator, one where it has two ranks. */
 static int links_of(const Trainer *t)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/array.h"
 #include "base/message.h"
 #include "base/seam.h"
@@ -40,15 +41,41 @@ void queue_close(Queue *q)
     memset(q, 0, sizeof *q);
 }
 
+/* While somebody asks: short waits are spun through, of long ones the processor is given to others. */
+static void ask_until(Queue *q, bool (*passed)(const void *what), const void *what)
+{
+    enum { SPINS = 100, SLEEP_US = 50 };
+    if (!q || !q->waiting) return;
+    for (int tries = 0; !passed(what); tries++) {
+        q->waiting(q->waiting_context);
+        if (tries >= SPINS) usleep(SLEEP_US);
+    }
+}
+
+static void asked(const Queue *q)
+{
+    if (q && q->waiting) q->waiting(q->waiting_context);
+}
+
+static bool all_passed(const void *q)       { return cuda_queue_passed((Queue *)q); }
+static bool event_passed(const void *event) { return cuda_event_passed((void *)event); }
+
 /* On a CPU an op is done when its call returns. */
 void queue_wait(Queue *q)
 {
-    if (q->device) cuda_queue_wait(q);
+    if (!q->device) return;
+    ask_until(q, all_passed, q);
+    cuda_queue_wait(q);
+    asked(q);
 }
 
 void queue_read(Queue *q, void *host, const void *device, size_t bytes)
 {
-    if (q->device) cuda_queue_read(q, host, device, bytes);
+    if (q->device) {
+        ask_until(q, all_passed, q);
+        cuda_queue_read(q, host, device, bytes);
+        asked(q);
+    }
     else if (bytes) memmove(host, device, bytes);
 }
 
@@ -97,6 +124,7 @@ void queue_event_close(QueueEvent *event)
 void queue_event_record(QueueEvent *event, Queue *q)
 {
     if (q->device) cuda_event_record(event->device, q);
+    event->queue = q;
 }
 
 bool queue_event_passed(const QueueEvent *event)
@@ -106,7 +134,10 @@ bool queue_event_passed(const QueueEvent *event)
 
 void queue_event_wait(const QueueEvent *event)
 {
-    if (event->device) cuda_event_wait(event->device);
+    if (!event->device) return;
+    ask_until(event->queue, event_passed, event->device);
+    cuda_event_wait(event->device);
+    asked(event->queue);
 }
 
 void queue_follow(Queue *q, const QueueEvent *event)

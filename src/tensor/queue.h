@@ -34,6 +34,10 @@ typedef struct Queue {
     Arena   *workspace;
     void    *op_workspace;             /* of the running op, pushed on `workspace`; NULL in a dry run */
     size_t   op_workspace_bytes;
+    /* Called again and again while the host waits for the device, and after each wait; NULL: nothing is. Where a
+     * message between devices fails the wait would have no end (comm_waiting). */
+    void   (*waiting)(void *context);
+    void    *waiting_context;
     bool     watch;                    /* a NaN or infinity in the first output of an op is a CHECK */
     OpFinding *finding;                /* the same is written here instead; NULL: it is not looked for */
     bool     timed;                    /* fill count[].seconds */
@@ -71,7 +75,7 @@ void   queue_write_begin(Queue *q, void *device, const void *host, size_t bytes)
  * What a queue is given after queue_follow runs after what the event's queue had been given at the last
  * queue_event_record. On a CPU all of it is done already: an event is passed, and following waits for
  * nothing. */
-typedef struct { void *device; } QueueEvent;      /* zero, and on a CPU: nothing is recorded */
+typedef struct { void *device; Queue *queue; } QueueEvent;   /* zero, and on a CPU: nothing is recorded */
 Status queue_lane_open   (Queue *lane, int number);
 void   queue_event_open  (QueueEvent *event, const Queue *q);      /* for queues of q's device */
 void   queue_event_close (QueueEvent *event);                      /* does not wait */

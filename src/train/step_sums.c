@@ -103,7 +103,7 @@ void step_sums_read(Trainer *t)
 {
     if (t->sums.all.data)
         queue_read_begin(&t->queue, t->sums.on_host.data, t->sums.all.data, tensor_bytes(t->sums.all));
-    comm_drain(t->comms.world, &t->queue);
+    queue_wait(&t->queue);
 }
 
 const double *step_sums_on_host(const Trainer *t, Tensor part)

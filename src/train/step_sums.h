@@ -9,7 +9,6 @@
  * number of ranks with a flag. So far they are one message. Last squared weights, which are known after the
  * update only. An evaluation has bytes of its text in the place of squares. */
 typedef enum { SUM_LOSS, SUM_TOKENS, SUM_SQUARES, STEP_SUMS } SumPlace;
-enum { SUMS_MOST = STEP_SUMS + 1 + 2 * MTP_MOST + 1 + 1 };
 static inline int64_t trainer_mtp_sums(const TrainConfig *config) { return STEP_SUMS + config->count_zeros; }
 static inline int64_t trainer_flagged_sum(const TrainConfig *config)
 {

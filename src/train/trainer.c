@@ -82,6 +82,8 @@ static Status open_queue(Trainer *t)
     if (real && cuda) snprintf(name, sizeof name, "cuda:%d", trainer_device_number(t->transport));
     else              snprintf(name, sizeof name, "%s%s", real ? "" : "dry-", t->config->device);
     TRY(queue_open(&t->queue, name, t->config->threads, &t->step_state));
+    if (t->queue.backend->device && comm_size(t->comms.world) > 1)
+        t->queue.waiting = comm_waiting, t->queue.waiting_context = t->comms.world;
     if (t->queue.backend->device) TRY(queue_open(&t->comms.host_queue, real ? "cpu" : "dry-cpu", 1, NULL));
     t->queue.workspace = &t->arena[ARENA_WORKSPACE];
     t->precision = precision_make(t->queue.backend->compute, &t->config->precision);

@@ -232,6 +232,7 @@ void trainer_comms_close(Trainer *t)
 {
     while (t->comms.count > 0) comm_close(t->comms.all[--t->comms.count]);
     watchdog_close(t->watchdog, t->comms.world);              /* last: it watches the waits of closing */
+    t->queue.waiting = NULL;
     comm_close(t->comms.world);
     if (!t->comms.device) return;
     t->comms.device->close(t->comms.device);

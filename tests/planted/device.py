@@ -1,7 +1,7 @@
 """Mutants of what drives a device: a script finds all places, a seed draws among them, and the tests of the emulated device
 have to notice each that has an effect.
 
-    device.py SOURCE [--seed 33] [--count 120] [--only KIND] [--list]
+    device.py SOURCE [--seed 33] [--count 120] [--only KIND] [--match TEXT] [--list]
 
 A mutant is one place changed in one way: a wait, an order by events or a copy left out, another stream, a buffer free too early,
 a bound one too far, a barrier left out, another sum. Tests run from the fastest to the slowest, and the first that fails has killed it.
@@ -94,10 +94,11 @@ def main():
     words.add_argument("--seed", type=int, default=33)
     words.add_argument("--count", type=int, default=120)
     words.add_argument("--only")
+    words.add_argument("--match", default="", help="places whose line in the list has this text")
     words.add_argument("--list", action="store_true")
     given = words.parse_args()
     source = os.path.abspath(given.source)
-    all_places = [p for p in places(source) if not given.only or p[0] == given.only]
+    all_places = [p for p in places(source) if given.only in (None, p[0]) and given.match in name_of(source, p)]
     drawn = random.Random(given.seed).sample(all_places, min(given.count, len(all_places)))
     print(f"{len(all_places)} places, {len(drawn)} drawn by seed {given.seed}", flush=True)
     if given.list:

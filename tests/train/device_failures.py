@@ -50,7 +50,7 @@ THREADS, PROCESSES, BY_NCCL = [ONE, STAGED, DATA, STAGES, FOUR], [RUN, *MPI], [D
 
 # What the message says of the cause and of the cure; a failure that only makes the choice of an algorithm poorer ends no run.
 KERNEL_FAILED = r"failed on GPU \d: {}|unhandled cuda error: Cuda failure"
-MORE = r"CUDA_LAUNCH_BLOCKING=1 names; dmesg \(lines with Xid\)|nvidia-smi and dmesg tell which"
+MORE = r"CUDA_LAUNCH_BLOCKING=1 names [^;]*; dmesg \(lines with Xid\)|nvidia-smi and dmesg tell which"
 STUCK = r"ranks? [0-9, ]+ ha(?:s|ve) waited 5 s in \S+ #\d+ of .+?, step \d+(?:, and all have begun it: a kernel before it does not end, or a message was lost; NCCL_DEBUG=INFO|, and all are in it: a message was lost|[.;] ranks? [0-9, ]+ (?:is|are) not in it)"
 KINDS = {
     "malloc":      (THREADS + PROCESSES, r"GPU \d has no .*memory|GPU \d or the host has no memory left", "need less|take less|nvidia-smi shows which programs"),

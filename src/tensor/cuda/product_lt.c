@@ -175,15 +175,16 @@ static int run(const Products *x, ProductPlan *plan, const Product *p, const LtA
                         s->stream);
 }
 
-/* Milliseconds of one product into d; infinite where the algorithm fails. */
+static const double FAILED = 1e30;
+/* Milliseconds of one product into d, or FAILED. */
 static double time_of(const Products *x, ProductPlan *plan, const Product *p, const LtAlgorithm *algorithm,
                       void *d,
                       GpuStream *s, void *workspace)
 {
-    double best = 1e30;
+    double best = FAILED;
     for (int i = 0; i < REPEATS; i++) {
         timing_begin(s);
-        if (run(x, plan, p, algorithm, d, s, workspace) != 0) return 1e30;
+        if (run(x, plan, p, algorithm, d, s, workspace) != 0) return FAILED;
         double took = timing_end(s);
         if (i > 0 && took < best) best = took;
     }
@@ -242,14 +243,17 @@ static void choose(const Products *x, ProductPlan *plan, const Product *p, GpuSt
 {
     LtHeuristic result[PROPOSALS];
     Trial t;
-    int found = propose(x, plan, p, result);
+    int found = propose(x, plan, p, result), i = 0;
     plan->algorithm = result[0].algorithm;
     if (found < 2 || !trial_open(&t, p, s)) return;
     void *first = t.buffer[TRIAL_FIRST], *other = t.buffer[TRIAL_OTHER];
-    double best = time_of(x, plan, &t.p, &result[0].algorithm, first, s, workspace);
+    double best = FAILED;
+    while (i < found && best == FAILED)               /* a proposal may fail on a device */
+        best = time_of(x, plan, &t.p, &result[i++].algorithm, first, s, workspace);
+    plan->algorithm = result[i - 1].algorithm;
     /* only zeros, as where k is 2, tell nothing */
-    if (timing_same(s, first, other, t.bytes, workspace)) found = 1;
-    for (int i = 1; i < found; i++) {
+    if (timing_same(s, first, other, t.bytes, workspace)) found = i;
+    for (; i < found; i++) {
         double took = time_of(x, plan, &t.p, &result[i].algorithm, other, s, workspace);
         if (took >= best || !timing_same(s, first, other, t.bytes, workspace)) continue;
         best = took;

@@ -31,7 +31,8 @@ static const char *cure(int error)
         return "the driver and its libraries have different versions; start the machine again after an "
                "update of the driver";
     default:
-        return "the cause may be an earlier kernel, which CUDA_LAUNCH_BLOCKING=1 names; dmesg (lines with "
+        return "the cause may be an earlier kernel, which CUDA_LAUNCH_BLOCKING=1 names (of several "
+               "ranks with --device-transport staged); dmesg (lines with "
                "Xid) and nvidia-smi tell whether the GPU itself has failed, and then another one is needed";
     }
 }
@@ -177,6 +178,7 @@ extern "C" void gpu_event_record(void *event, GpuStream *s)
 extern "C" bool gpu_event_passed(void *event)
 {
     const GpuEvent *e = (GpuEvent *)event;
+    gpuSetDevice(e->device);                          /* of the watchdog's thread, which has none */
     return passed(e->device, gpuEventQuery(e->event), "a kernel or a message");
 }
 

@@ -12,6 +12,7 @@
 #include "order.h"
 #include "streams.h"
 #include "tensor/dtype.h"
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -58,6 +59,7 @@ struct Side {                                          /* a rank of a communicat
 struct Shared {
     std::string key;
     int number, most_blocks;
+    std::atomic<bool> aborted{ false };
     std::vector<Side> side;
     std::map<long, std::shared_ptr<Meeting>> collective;                                  /* those that are not done */
     std::map<std::pair<int, int>, std::map<long, std::shared_ptr<Meeting>>> message;      /* by from, to */
@@ -281,6 +283,7 @@ void launch(NcclComm *c, std::vector<Part> parts, gpuStream_t stream)
     const bool hangs = fault.kind == GPU_CPU_NCCL_HANG && side.device == fault.device && calls[side.device] > fault.after;
     gpu_cpu_put_item(stream, GpuCpuItem{ {},
         [=] {
+            if (s->aborted) return true;                /* as on a GPU: without the message, and without a word */
             bool all = !hangs && !side_of(c).error;
             if (!kernel->begun && !hangs) begin_kernel(c, parts, kernel.get());
             for (const Part &p : parts) {
@@ -488,6 +491,7 @@ int destroy(NcclComm *c)
 int abort_comm(NcclComm *c)
 {
     fprintf(stderr, "nccl shim: rank %d aborts communicator %d\n", c->rank, c->shared->number);
+    c->shared->aborted = true;
     return NCCL_OK;
 }
 
