@@ -278,8 +278,8 @@ static void report_unresponsive(Watchdog *w, int rank, bool frozen)
 }
 
 /* Whether rank m has reached the operation in which rank r waits. The members of a collective have the
- * same comm, verb and number; the two ends of a message have the same number, but one sends and the
- * other receives. */
+ * same comm, verb and number, and so have the ranks of a ring in an exchange; the two ends of a message have the
+ * same number, but one sends and the other receives. */
 static bool in_same_operation(const Watchdog *w, int m, int r)
 {
     const RankProgress *a = &w->seen[m].progress, *b = &w->seen[r].progress;

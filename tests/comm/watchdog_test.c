@@ -66,6 +66,11 @@ static bool lose_a_send(int rank, const char *what, long number)
     return !(rank == 0 && number == 1 && strcmp(what, "send") == 0);
 }
 
+static bool lose_an_exchange(int rank, const char *what, long number)
+{
+    return !(rank == 2 && number == 3 && strcmp(what, "exchange") == 0);
+}
+
 static void gathers(Scene *scene, int rank)
 {
     (void)rank;
@@ -81,6 +86,14 @@ static void sends(Scene *scene, int rank)
     sleep(3);
 }
 
+static void exchanges(Scene *scene, int rank)
+{
+    Tensor x = tensor_at(&scene->mine, I32, (int64_t[]){ 1 }, 1), y = tensor_at(scene->all, I32, (int64_t[]){ 1 }, 1);
+    int    other = 1 - rank % 2;
+    for (int i = 0; i < 8; i++)
+        comm_wait(scene->pair, comm_exchange_begin(scene->pair, &scene->q, y, other, x, other));
+}
+
 static void a_lost_message_is_named_by_its_collective(void **state)
 {
     (void)state;
@@ -88,6 +101,11 @@ static void a_lost_message_is_named_by_its_collective(void **state)
     Ended ended  = play(gathers);
     assert_int_equal(ended.exit_code, 3);
     assert_string_equal(ended.text, "jotun: ranks 2, 3 have waited 0.6 s in all-gather #3 of tp, step 40, and all are in it: "
+                                    "a message was lost; the job is stopped\n");
+    seam.deliver = lose_an_exchange;
+    ended        = play(exchanges);
+    assert_int_equal(ended.exit_code, 3);
+    assert_string_equal(ended.text, "jotun: ranks 2, 3 have waited 0.6 s in exchange #3 of tp, step 40, and all are in it: "
                                     "a message was lost; the job is stopped\n");
     seam.deliver = lose_a_send;
     ended        = play(sends);
