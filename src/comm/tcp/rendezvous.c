@@ -17,7 +17,8 @@
 #include "comm/tcp/state.h"
 
 /* FIRST_NOTICE, NEXT_NOTICE: seconds after which a rank that waits says for whom. LEAST_LIMIT: hosts start
- * slowly. RANK0_FIRST: seconds by which the others wait longer for rank 0 than it waits for them. LISTED: missing ranks that a message names. ADDRESSES: of rank 0's host that are tried. */
+ * slowly. RANK0_FIRST: seconds by which the others wait longer for rank 0 than it waits for them.
+ * LISTED: missing ranks that a message names. ADDRESSES: of rank 0's host that are tried. */
 enum { FANOUT = 16, FIRST_NOTICE = 10, NEXT_NOTICE = 60, LEAST_LIMIT = 30, RANK0_FIRST = 10, LISTED = 16,
        ADDRESSES = 8 };
 static const int64_t SECOND = 1000000000;
