@@ -8,7 +8,8 @@
 #include "comm/comm_internal.h"
 
 typedef enum { FRAME_PROGRESS = 1, FRAME_GOODBYE, FRAME_STOP } HeartbeatFrameKind;
-/* Followed by `members` world ranks (int), for which the sender waits. victim: of FRAME_STOP, the rank
+/* Followed by `members` world ranks (int), for which the sender waits: progress.needs.count, where they are
+ * listed. victim: of FRAME_STOP, the rank
  * whose frozen process is killed by the processes on its host; -1: none. */
 typedef struct { int32_t kind, rank, members, victim; RankProgress progress; } HeartbeatFrame;
 
