@@ -198,10 +198,10 @@ static void peer_check(const Comm *comm, const char *verb, Tensor x, int peer)
     contiguous_check(comm, verb, x);
 }
 
-/* `peer`: whom it waits for. */
-static Pending message_begin(Comm *comm, SentVerb counted, DataCall call, Tensor shown, int peer)
+/* name: the watchdog compares it; peer: whom it waits for. */
+static Pending message_begin(Comm *comm, const char *name, SentVerb counted, DataCall call, Tensor shown,
+                             int peer)
 {
-    const char *name = call.verb == DATA_SEND ? "send" : "recv";
     return comm_begin(comm, &(CommCall){ .data = call, .counted = counted, .name = name, .peer = peer,
                                          .shown = shown });
 }
@@ -210,14 +210,14 @@ Pending comm_send_begin(Comm *comm, Queue *q, Tensor x, int to)
 {
     peer_check(comm, "send to", x, to);
     DataCall call = { .verb = DATA_SEND, .queue = q, .in = x, .peer = to };
-    return message_begin(comm, SENT_SEND, call, x, to);
+    return message_begin(comm, "send", SENT_SEND, call, x, to);
 }
 
 Pending comm_recv_begin(Comm *comm, Queue *q, Tensor x, int from)
 {
     peer_check(comm, "receive from", x, from);
     DataCall call = { .verb = DATA_RECV, .queue = q, .out = x, .peer = from };
-    return message_begin(comm, SENT_VERBS, call, x, from);
+    return message_begin(comm, "recv", SENT_VERBS, call, x, from);
 }
 
 Pending comm_exchange_begin(Comm *comm, Queue *q, Tensor out, int from, Tensor in, int to)
@@ -225,5 +225,5 @@ Pending comm_exchange_begin(Comm *comm, Queue *q, Tensor out, int from, Tensor i
     peer_check(comm, "send to", in, to);
     peer_check(comm, "receive from", out, from);
     DataCall call = { .verb = DATA_EXCHANGE, .queue = q, .out = out, .in = in, .peer = to, .from = from };
-    return message_begin(comm, SENT_SEND, call, in, from);
+    return message_begin(comm, "exchange", SENT_SEND, call, in, from);
 }

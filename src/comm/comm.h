@@ -77,7 +77,8 @@ void comm_all_reduce    (Comm *comm, Queue *q, Tensor x, Arena *scratch);
 void comm_all_reduce_max(Comm *comm, Queue *q, Tensor x, Arena *scratch);
 void comm_barrier       (Comm *comm);
 /* Rank 0 takes the bytes of each rank, its own first, in the order of ranks; `data` is valid during the call.
- * For reports, not for tensors: neither counted nor traced. Allocates. */
+ * Rank 0 receives from one rank after another and holds the bytes of one at a time. For reports, not for
+ * tensors: neither counted nor traced. Allocates; a rank without memory for it stops the job. */
 typedef void CommTake(void *context, int rank, const void *data, size_t bytes);
 void comm_collect       (Comm *comm, const void *mine, size_t bytes, CommTake *take, void *context);
 

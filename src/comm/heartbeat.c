@@ -68,15 +68,27 @@ static int64_t time_since(int64_t start, int64_t awake, int64_t now)
 }
 
 /* What heartbeat_look makes. */
-typedef struct { RankProgress *progress; int64_t now, awake, slow; int **members, *count; } Look;
+typedef struct { RankProgress *progress; int64_t now, awake, slow; int **list; } Look;
+
+/* Stride 0: they ascend by no one stride. */
+static RankRange range_of(const int *ranks, int n)
+{
+    int stride = n > 1 ? ranks[1] - ranks[0] : 1;
+    for (int i = 1; i < n; i++)
+        if (ranks[i] - ranks[i - 1] != stride) stride = 0;
+    return (RankRange){ ranks[0], stride > 0 ? stride : 0, n };
+}
 
 static void look_at_members(const Look *look, const int *members, int n)
 {
     if (look->progress->waited < look->slow) return;
-    *look->members = malloc((size_t)n * sizeof **look->members);
-    if (!*look->members) return;
-    memcpy(*look->members, members, (size_t)n * sizeof **look->members);
-    *look->count = n;
+    RankRange range = range_of(members, n);
+    if (range.stride == 0) {
+        *look->list = malloc((size_t)n * sizeof **look->list);
+        if (!*look->list) return;
+        memcpy(*look->list, members, (size_t)n * sizeof **look->list);
+    }
+    look->progress->needs = range;
 }
 
 /* The rank's own thread does not wait, or only for its device. */
@@ -95,18 +107,16 @@ static void look_at_call(void *context, const RecordedCall *call, int64_t since)
 
 /* A changed counter of file calls is progress, however slow each call is. The counter is read with
  * relaxed order: it is a statistic, and no other memory depends on it. */
-RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t now, int64_t awake, int64_t slow, int **members,
-                            int *count)
+RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t now, int64_t awake, int64_t slow, int **list)
 {
-    *members = NULL;
-    *count   = 0;
+    *list = NULL;
     pthread_mutex_lock(&heartbeat->lock);
     RankProgress progress = heartbeat->progress;
     long calls = __atomic_load_n(heartbeat->file_calls, __ATOMIC_RELAXED);
     if (calls != heartbeat->calls_seen) heartbeat->moved = now;
     heartbeat->calls_seen = calls;
     progress.file_calls   = calls - heartbeat->calls_before;
-    Look look = { &progress, now, awake, slow, members, count };
+    Look look = { &progress, now, awake, slow, list };
     if (progress.waited >= 0) {
         progress.waited = time_since(heartbeat->since, awake, now);
         look_at_members(&look, heartbeat->members, heartbeat->count);

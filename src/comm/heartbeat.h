@@ -11,6 +11,10 @@
 /* Bytes of a name with its terminator; longer names are truncated. */
 enum { HEARTBEAT_NAME = 24 };
 
+/* Ranks first, first + stride, ..., `count` of them: the members of most comms, in 12 bytes however many they
+ * are. stride 0: they stand in a list instead. */
+typedef struct { int32_t first, stride, count; } RankRange;
+
 /* Sent between processes as bytes, so it has no pointers. All ranks run the same binary. */
 typedef struct {
     char    comm[HEARTBEAT_NAME], verb[HEARTBEAT_NAME];    /* "tp", "all-gather"; "" before the first wait */
@@ -19,6 +23,7 @@ typedef struct {
     char    work[HEARTBEAT_NAME];                  /* "saving": file I/O; "": none */
     int64_t worked;                                /* nanoseconds of it without progress; -1: none */
     int64_t file_calls;                            /* writes, syncs and renames since the file I/O began */
+    RankRange needs;                               /* world ranks of a long wait; count 0: no long wait */
     bool    device;                                /* the wait is that of its device, for a recorded call */
 } RankProgress;
 
@@ -47,9 +52,8 @@ void   heartbeat_leave(Heartbeat *heartbeat);
 void   heartbeat_work (Heartbeat *heartbeat, const char *what);
 /* Read by the watchdog's thread: the progress at `now`. Outside of a wait of the host that is the oldest call
  * which its device has not completed, if there is one. Time before `awake` (both seam.clock) does not
- * count as waiting. The clock is not read again, since this process may have been stopped after `now`. For a
- * wait longer than `slow` nanoseconds *members gets a copy of the ranks it waits for, which the caller
- * frees; otherwise *members is NULL and *count 0. */
-RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t now, int64_t awake, int64_t slow, int **members,
-                            int *count);
+ * count as waiting. The clock is not read again, since this process may have been stopped after `now`. A wait
+ * longer than `slow` nanoseconds has `needs`; where its stride is 0 *list gets a copy of the ranks, which the
+ * caller frees. Otherwise *list is NULL. */
+RankProgress heartbeat_look(Heartbeat *heartbeat, int64_t now, int64_t awake, int64_t slow, int **list);
 #endif

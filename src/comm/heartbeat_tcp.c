@@ -220,13 +220,22 @@ static ReceivedState receive_bytes(int fd, ReceivedFrame *received, void *to, si
     return RECEIVED_FRAME;
 }
 
+/* What is sent is a list of its count, or a range of ranks that exist. */
+static bool needs_are_valid(const HeartbeatFrame *frame, int size)
+{
+    RankRange r = frame->progress.needs;
+    if (r.count < 0 || r.count > size || r.stride < 0) return false;
+    if (r.stride == 0) return frame->members == r.count;
+    return frame->members == 0 && r.first >= 0 && r.first + (r.count - (int64_t)1) * r.stride < size;
+}
+
 /* Kind, ranks and names come from a network. */
 static bool head_is_valid(HeartbeatFrame *frame, int from, int size)
 {
     RankProgress *said = &frame->progress;                       /* names from outside need not end */
     said->comm[HEARTBEAT_NAME - 1] = said->verb[HEARTBEAT_NAME - 1] = said->work[HEARTBEAT_NAME - 1] = '\0';
     return frame->kind >= FRAME_PROGRESS && frame->kind <= FRAME_STOP && frame->rank == from &&
-           frame->victim >= -1 && frame->victim < size && frame->members >= 0 && frame->members <= size;
+           frame->victim >= -1 && frame->victim < size && needs_are_valid(frame, size);
 }
 
 static bool members_are_valid(const int *members, int count, int size)

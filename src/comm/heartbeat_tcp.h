@@ -8,7 +8,8 @@
 #include "comm/comm_internal.h"
 
 typedef enum { FRAME_PROGRESS = 1, FRAME_GOODBYE, FRAME_STOP } HeartbeatFrameKind;
-/* Followed by `members` world ranks (int), for which the sender waits. victim: of FRAME_STOP, the rank
+/* Followed by `members` world ranks (int), for which the sender waits: progress.needs.count, where they are
+ * listed. victim: of FRAME_STOP, the rank
  * whose frozen process is killed by the processes on its host; -1: none. */
 typedef struct { int32_t kind, rank, members, victim; RankProgress progress; } HeartbeatFrame;
 
@@ -17,8 +18,8 @@ typedef struct { int32_t kind, rank, members, victim; RankProgress progress; } H
  * rank 0's limit of descriptors is too small, IO_FAILED where a rank cannot connect, or has not done so 30 s
  * after the one before it. */
 Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host);
-/* Of a connection: what the system has not taken yet of frames that were begun, or that must arrive.
- * Zeroed at first; the memory is freed by heartbeat_tcp_leave. */
+/* Bytes of one connection that the kernel has not accepted: the rest of a started frame, and frames that may
+ * not be dropped. Zeroed at first; the memory is freed by heartbeat_tcp_leave. */
 typedef struct { char *bytes; size_t count, room; } UnsentBytes;
 /* Never blocks, because a dead reader must not stop the writer. What is unsent is sent first, so that frames
  * stay whole. While the reader does not read, a FRAME_PROGRESS is dropped, since a later one replaces it;

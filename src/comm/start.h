@@ -1,7 +1,8 @@
 #ifndef COMM_START_H
 #define COMM_START_H
-/* Time limits for the start under MPI. The watchdog needs a working communicator, so it cannot watch the
- * waits that come before it: MPI_Init and the first synchronization of all ranks. A rank that dies
+/* Time limits for the start of a job of several processes, over MPI or TCP. The watchdog needs a working
+ * communicator, so it cannot watch the waits that come before it: MPI_Init or the exchange of the ranks'
+ * addresses, and the first synchronization of all ranks. A rank that dies
  * before then would leave the others waiting for ever. One wait at a time in a process; not for ranks
  * that are threads. */
 

@@ -67,8 +67,8 @@ Status transport_threads_run(int ranks, RankBody *body, void *context);
 Transport *transport_dry_open(int rank, int size);
 
 /* Opens what joins the processes of the launcher that started this one, which the environment shows
- * (comm/launcher.c): an MPI plug-in or TCP. *transport is NULL where none did. BAD_OPTION, with what to do,
- * where it is not to be had. seconds: time limit of MPI_Init or of the rendezvous, and of the first
+ * (comm/launcher.c): an MPI plug-in or TCP. *transport is NULL where none did. BAD_OPTION, with the
+ * remedy, if it is not available. seconds: time limit of MPI_Init or of the rendezvous, and of the first
  * synchronization of all ranks after it (comm/start.h); 0: none. control_port: where rank 0 listens for TCP;
  * 0: by the launcher's rule. */
 Status transport_open(Transport **transport, double seconds, int control_port, int *argc, char ***argv);

@@ -9,14 +9,15 @@
  * with fresh heartbeats is a lost message or a rank that never reached the collective. */
 #include "comm/watchdog.h"
 
+#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 #include "base/array.h"
 #include "base/log.h"
@@ -28,9 +29,9 @@
 
 /* A heartbeat is sent every PERIOD_MS; one that is later than MISSED_MS may come from a frozen process.
  * File I/O without progress is allowed for WORK_LIMITS times the limit, because a slow disk can take
- * minutes for one fsync. */
+ * minutes for one fsync. READY: connections that are read between two looks at the clock. */
 enum { PERIOD_MS = 250, MISSED_MS = 1000 };
-enum { WORK_LIMITS = 10, NOBODY = -1 };
+enum { WORK_LIMITS = 10, NOBODY = -1, READY = 64 };
 static const int64_t MS = 1000000;
 
 /* What the ranks exchange when the watchdog opens. heartbeat and watchdog are valid only where ranks are
@@ -49,7 +50,7 @@ typedef struct {
 typedef struct {
     RankProgress progress;
     int64_t heard;                                    /* seam.clock when it was received */
-    int    *needs, count, room;                       /* world ranks of its long wait; owned */
+    int    *list, room;                               /* ranks of progress.needs where stride is 0; owned */
     bool    left;                                     /* has said goodbye: not watched any more */
 } ObservedRank;
 
@@ -66,7 +67,7 @@ struct Watchdog {
     UnsentBytes *unsent;                              /* [size] of the connections */
     pthread_mutex_t sending;                          /* protects fd and unsent: ranks send FRAME_STOP */
     ReceivedFrame *received;                          /* [size] of the connections; the thread's own */
-    struct pollfd  *polled;                           /* [size + 1] */
+    int       poller;                                 /* epoll of the connections and wake[0], as `size` */
     int       wake[2];                                /* a pipe: closing its write end ends the thread */
     pthread_mutex_t lock;                             /* protects `seen` and the life of heartbeats */
     pthread_t thread;
@@ -134,6 +135,7 @@ static void leave(Watchdog *w, int rank)
     int fd = w->fd[rank];
     w->fd[rank] = -1;
     pthread_mutex_unlock(&w->sending);
+    if (fd >= 0) epoll_ctl(w->poller, EPOLL_CTL_DEL, fd, NULL);
     if (fd >= 0) heartbeat_tcp_leave(fd, &w->unsent[rank]);
 }
 
@@ -197,11 +199,20 @@ static void end_job(Watchdog *w, VerdictText *text, int victim)
 }
 
 /* ---- failures and their messages ---- */
-/* Whether `rank` is among the ranks of the long wait that `seen` is in. */
+/* Rank i of those of the long wait that `seen` is in. */
+static int needed(const ObservedRank *seen, int i)
+{
+    RankRange needs = seen->progress.needs;
+    return needs.stride ? needs.first + i * needs.stride : seen->list[i];
+}
+
 static bool waits_for(const ObservedRank *seen, int rank)
 {
-    for (int i = 0; i < seen->count; i++)
-        if (seen->needs[i] == rank) return true;
+    RankRange needs = seen->progress.needs;
+    int from = rank - needs.first;
+    if (needs.stride) return from >= 0 && from % needs.stride == 0 && from / needs.stride < needs.count;
+    for (int i = 0; i < needs.count; i++)
+        if (seen->list[i] == rank) return true;
     return false;
 }
 
@@ -277,9 +288,9 @@ static void report_unresponsive(Watchdog *w, int rank, bool frozen)
     end_job(w, &text, frozen ? rank : NOBODY);
 }
 
-/* Whether rank m has reached the operation in which rank r waits. The members of a collective have the
- * same comm, verb and number; the two ends of a message have the same number, but one sends and the
- * other receives. */
+/* Whether rank m has reached the operation in which rank r waits. The members of a collective, and
+ * the ranks of a ring in an exchange, have the same comm, verb and number; the two ends of a message have the
+ * same number, but one sends and the other receives. */
 static bool in_same_operation(const Watchdog *w, int m, int r)
 {
     const RankProgress *a = &w->seen[m].progress, *b = &w->seen[r].progress;
@@ -302,10 +313,11 @@ static void report_stuck(Watchdog *w, int rank, bool *marked)
     int waiting = text_add_ranks(&text, marked, w->size);
     text_add(&text, " %s waited %.3g s in ", waiting == 1 ? "has" : "have", (double)w->limit * 1e-9);
     text_add_progress(&text, &seen->progress);
-    if (waiting == seen->count && seen->progress.device) {
+    bool all = waiting == seen->progress.needs.count;
+    if (all && seen->progress.device) {
         text_add(&text, ", and all have begun it: a kernel before it does not end, or a message was lost; "
                  "NCCL_DEBUG=INFO shows what NCCL was given");
-    } else if (waiting == seen->count) {
+    } else if (all) {
         text_add(&text, ", and all are in it: a message was lost");
     } else {
         for (int m = 0; m < w->size; m++) marked[m] = waits_for(seen, m) && !in_same_operation(w, m, rank);
@@ -326,11 +338,12 @@ static bool waits_for_running_rank(const Watchdog *w, int r)
 {
     const ObservedRank *seen = &w->seen[r];
     bool missing = false;
-    for (int i = 0; i < seen->count; i++)
-        if (!in_same_operation(w, seen->needs[i], r)) {
-            if (w->seen[seen->needs[i]].progress.waited >= w->limit / 2) return false;
-            missing = true;
-        }
+    for (int i = 0; i < seen->progress.needs.count; i++) {
+        int m = needed(seen, i);
+        if (in_same_operation(w, m, r)) continue;
+        if (w->seen[m].progress.waited >= w->limit / 2) return false;
+        missing = true;
+    }
     return missing;
 }
 
@@ -372,7 +385,7 @@ static void check_ranks(Watchdog *w, int64_t now)
         /* Twice MISSED_MS, because heartbeats arrive only once per period, whatever the limit is. */
         if (now - since > w->limit && now - since > 2 * MISSED_MS * MS) report_unresponsive(w, r, true);
         late |= now - since > MISSED_MS * MS;
-        over |= seen->progress.waited > w->limit && seen->count > 0;
+        over |= seen->progress.waited > w->limit && seen->progress.needs.count > 0;
     }
     /* While a heartbeat is late, its rank may be frozen, which would be the cause of the long wait and
      * the better message. */
@@ -383,35 +396,39 @@ static void check_ranks(Watchdog *w, int64_t now)
 /* ---- heartbeats ---- */
 /* Stores a heartbeat. Where memory for the list of ranks is refused, the wait is not checked; the next
  * one may be. */
-static void observe(Watchdog *w, int rank, const RankProgress *progress, const int *ranks, int count)
+static void observe(Watchdog *w, int rank, const RankProgress *progress, const int *list)
 {
-    ObservedRank *seen = &w->seen[rank];
+    ObservedRank *seen  = &w->seen[rank];
+    RankRange    *needs = &seen->progress.needs;
     seen->progress = *progress;
     seen->heard    = seam.clock();
-    seen->count    = 0;
-    if (count <= 0 || ARRAY_RESERVE(seen->needs, seen->room, count) != OK) return;
-    memcpy(seen->needs, ranks, (size_t)count * sizeof *ranks);
-    seen->count = count;
+    if (needs->count == 0 || needs->stride > 0) return;
+    if (ARRAY_RESERVE(seen->list, seen->room, needs->count) == OK)
+        memcpy(seen->list, list, (size_t)needs->count * sizeof *list);
+    else
+        needs->count = 0;
 }
 
 /* Reads the heartbeat of a rank of this process, observes it and sends it. The ranks that it waits for
- * are included once half of the limit has passed, so that they are known when the limit does. */
+ * are included once half of the limit has passed, so that they are known when the limit does; those of rank 0
+ * are not sent, since it alone judges waits. */
 static void send_own_progress(Watchdog *w, int rank, int64_t now)
 {
-    int *ranks, count;
-    RankProgress progress =
-        heartbeat_look(w->identity[rank].heartbeat, now, w->awake, w->limit / 2, &ranks, &count);
-    observe(w, rank, &progress, ranks, count);
-    HeartbeatFrame frame = { .kind = FRAME_PROGRESS, .rank = rank, .members = count, .progress = progress };
-    send_to_all(w, &frame, ranks);
-    free(ranks);
+    int *list;
+    HeartbeatFrame frame = { .kind = FRAME_PROGRESS, .rank = rank };
+    frame.progress = heartbeat_look(w->identity[rank].heartbeat, now, w->awake, w->limit / 2, &list);
+    observe(w, rank, &frame.progress, list);
+    if (rank == 0) frame.progress.needs = (RankRange){ 0 };
+    else if (list) frame.members = frame.progress.needs.count;
+    send_to_all(w, &frame, list);
+    free(list);
 }
 
 static void mark_left(Watchdog *w, int rank)
 {
-    w->seen[rank].left  = true;
-    w->seen[rank].count = 0;
+    w->seen[rank].left = true;
     w->seen[rank].progress.waited = -1;
+    w->seen[rank].progress.needs.count = 0;
 }
 
 /* A goodbye is answered with a goodbye, so that neither end takes the close of the connection for a death. */
@@ -425,7 +442,7 @@ static void receive_frame(Watchdog *w, int rank)
     HeartbeatFrame *frame = &received->frame;
     if (frame->kind == FRAME_STOP) stop_job(w, frame->victim);       /* the sender has printed the reason */
     if (frame->kind == FRAME_PROGRESS) {
-        observe(w, rank, &frame->progress, received->members, frame->members);
+        observe(w, rank, &frame->progress, received->members);
     } else {
         HeartbeatFrame goodbye = { .kind = FRAME_GOODBYE, .rank = w->rank };
         mark_left(w, rank);
@@ -441,15 +458,16 @@ static void receive_frame(Watchdog *w, int rank)
  * it. */
 static bool receive_for_one_period(Watchdog *w)
 {
+    struct epoll_event ready[READY];
     int64_t start = seam.clock(), passed = 0;
     do {
-        for (int r = 0; r < w->size; r++)
-            w->polled[r] = (struct pollfd){ .fd = w->threads ? -1 : w->fd[r], .events = POLLIN };
-        w->polled[w->size] = (struct pollfd){ .fd = w->wake[0], .events = POLLIN };
-        if (poll(w->polled, (nfds_t)w->size + 1, PERIOD_MS - (int)(passed / MS)) <= 0) return true;
-        if (w->polled[w->size].revents) return false;
-        for (int r = 0; r < w->size; r++)
-            if (w->polled[r].revents) receive_frame(w, r);
+        int count = epoll_wait(w->poller, ready, READY, PERIOD_MS - (int)(passed / MS));
+        if (count <= 0) return true;
+        for (int i = 0; i < count; i++) {
+            int from = (int)ready[i].data.u32;
+            if (from == w->size) return false;
+            receive_frame(w, from);
+        }
         passed = seam.clock() - start;
     } while (passed >= 0 && passed < PERIOD_MS * MS);
     return true;
@@ -501,7 +519,7 @@ void watchdog_work(Comm *world, const char *what)
 static void watchdog_free(Watchdog *w)
 {
     if (!w) return;
-    for (int r = 0; w->seen && r < w->size; r++) free(w->seen[r].needs);
+    for (int r = 0; w->seen && r < w->size; r++) free(w->seen[r].list);
     free(w->seen);
     free(w->marked);
     free(w->identity);
@@ -510,7 +528,7 @@ static void watchdog_free(Watchdog *w)
     for (int r = 0; w->received && r < w->size; r++) free(w->received[r].members);
     free(w->received);
     free(w->fd);
-    free(w->polled);
+    if (w->poller >= 0) close(w->poller);
     free(w);
 }
 
@@ -521,20 +539,20 @@ static Status watchdog_make(Watchdog **out, const Comm *world, double seconds, b
     *out = w;
     if (w) {
         *w = (Watchdog){ .rank = world->rank, .size = world->size, .users = threads ? world->size : 1,
-                         .threads = threads, .limit = (int64_t)(seconds * 1e9) };
+                         .threads = threads, .limit = (int64_t)(seconds * 1e9),
+                         .poller = epoll_create1(EPOLL_CLOEXEC) };
         w->identity = calloc(n, sizeof *w->identity);
         w->seen     = calloc(n, sizeof *w->seen);
         w->marked   = calloc(n, sizeof *w->marked);
         w->fd       = calloc(n, sizeof *w->fd);
         w->unsent   = calloc(n, sizeof *w->unsent);
         w->received = calloc(n, sizeof *w->received);
-        w->polled   = calloc(n + 1, sizeof *w->polled);
         pthread_mutex_init(&w->lock, NULL);
         pthread_mutex_init(&w->sending, NULL);
     }
-    if (!w || !w->identity || !w->seen || !w->marked || !w->fd || !w->unsent || !w->received || !w->polled ||
-        pipe2(w->wake, O_CLOEXEC) != 0)
-        return fail(NO_MEMORY, "no memory for the watchdog of %d ranks", world->size);
+    if (!w || !w->identity || !w->seen || !w->marked || !w->fd || !w->unsent || !w->received ||
+        w->poller < 0 || pipe2(w->wake, O_CLOEXEC) != 0)
+        return fail(NO_MEMORY, "no memory or descriptor for the watchdog of %d ranks", world->size);
     return OK;
 }
 
@@ -567,6 +585,20 @@ static Status exchange_identities(Watchdog **w, Comm *world)
     return (*w)->threads ? OK : heartbeat_tcp_open((*w)->fd, world, one_host);
 }
 
+/* The thread waits for descriptor `fd`, and finds it as `number`. */
+static void await(Watchdog *w, int fd, int number)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.u32 = (uint32_t)number };
+    CHECK(epoll_ctl(w->poller, EPOLL_CTL_ADD, fd, &event) == 0, "watchdog: epoll: %s", strerror(errno));
+}
+
+static void await_all(Watchdog *w)
+{
+    await(w, w->wake[0], w->size);
+    for (int r = 0; r < w->size && !w->threads; r++)
+        if (w->fd[r] >= 0) await(w, w->fd[r], r);
+}
+
 /* The leader makes the watchdog: every process under MPI, rank 0 among threads. A failure is agreed on,
  * so that no rank runs on without a watchdog that the others expect. */
 static Status watchdog_start(Watchdog **watchdog, Comm *world, double seconds)
@@ -580,9 +612,11 @@ static Status watchdog_start(Watchdog **watchdog, Comm *world, double seconds)
         watchdog_free(leader ? w : NULL);
         return status;
     }
-    if (leader)
+    if (leader) {
+        await_all(w);
         CHECK(pthread_create(&w->thread, NULL, watch, w) == 0,
               "the system refuses a thread for the watchdog");
+    }
     if (!threads) atomic_store(&process_watchdog, w);
     *watchdog = w;
     return OK;

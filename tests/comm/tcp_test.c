@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/array.h"
+#include "base/seam.h"
 #include "base/testing.h"
 #include "comm/program.h"
 #include "comm/tcp_ranks.h"
@@ -29,6 +30,84 @@ static void wait_for(Transport *t, int request)
         if (t->test(t, request)) return;
         t->idle(t, request);
     }
+}
+
+/* The ranks' blocks decide how a gather goes, not their sum: few bytes of many ranks take no ring. Both ways give the same. */
+enum { GATHERED = 9, RING_BYTES = 32 << 10 };
+static Status gather_body(Transport *t, void *context)
+{
+    static const size_t width[] = { 1, RING_BYTES - 1, RING_BYTES };
+    Tcp   *tcp = t->self;
+    int    all[GATHERED];
+    (void)context;
+    for (int r = 0; r < GATHERED; r++) all[r] = r;
+    Group *g = t->group_open(t, all, GATHERED);
+    for (size_t k = 0; k < COUNT(width); k++) {
+        size_t bytes = width[k];
+        char  *out = malloc(GATHERED * bytes), *own = malloc(bytes);
+        CHECK(out && own, "no memory");
+        for (size_t i = 0; i < bytes; i++) own[i] = (char)(t->rank * 31 + (int)(i % 251));
+        int request = t->all_gather(t, g, out, NULL, own, bytes);
+        Algorithm wanted = bytes < RING_BYTES ? GATHER_TREE : GATHER_RING;
+        CHECK(tcp->request[request].collective.algorithm == wanted, "%zu bytes of each rank take the other way", bytes);
+        wait_for(t, request);
+        for (size_t i = 0; i < GATHERED * bytes; i++)
+            CHECK(out[i] == (char)((int)(i / bytes) * 31 + (int)(i % bytes % 251)), "byte %zu of %zu from each rank", i, bytes);
+        free(out);
+        free(own);
+    }
+    t->group_close(t, g);
+    return OK;
+}
+
+static void gathers_are_the_same_by_ring_and_by_tree(void **state)
+{
+    (void)state;
+    if (tcp_ranks_run(GATHERED, gather_body, NULL) != OK) fail_msg("%s", fail_text());
+}
+
+/* Rank 0 accepts a rank and says nothing more, as one that is stopped. */
+typedef struct { int listener, fd; TcpKey key; } Stopped;
+static void *stopped_rank0(void *context)
+{
+    Stopped *s = context;
+    Guest    guest;
+    struct pollfd come = { .fd = s->listener, .events = POLLIN };
+    CHECK(poll(&come, 1, 60000) == 1 && (s->fd = accept(s->listener, NULL, NULL)) >= 0, "no connection in a minute");
+    CHECK(guest_open(&guest, s->fd), "the connection is of no use");
+    while (guest_read(&guest) == HELLO_PART) poll(&(struct pollfd){ .fd = s->fd, .events = POLLIN }, 1, 1000);
+    CHECK(guest_proved(&guest, &s->key) == WELCOME, "the hello is not proved");
+    guest_answer(&guest, &s->key, WELCOME, 2);
+    return NULL;
+}
+
+/* Each look is 40 s after the last. */
+static int64_t clock_that_hurries(void)
+{
+    static _Atomic int64_t ahead;
+    return seam_system.clock() + (ahead += (int64_t)40 * 1000000000);
+}
+
+static void a_silent_rank_0_is_named(void **state)
+{
+    (void)state;
+    static const char secret[] = "a secret of the test";
+    const SocketAddress here = { .ip = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
+    uint16_t   port = 0;
+    Stopped    s = { .listener = socket_listen(&here, &port), .fd = -1, .key = tcp_key_start(secret, sizeof secret - 1, "") };
+    Transport *transport;
+    pthread_t  thread;
+    assert_true(s.listener >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, stopped_rank0, &s), 0);
+    seam.clock    = clock_that_hurries;
+    Status status = transport_tcp_open(&transport, &(TcpStart){ 1, 2, "127.0.0.1", port, "the test", secret, "" }, 60);
+    seam.clock    = seam_system.clock;
+    pthread_join(thread, NULL);
+    close(s.fd);
+    close(s.listener);
+    assert_int_equal(status, IO_FAILED);
+    assert_contains(fail_text(), "rank 0 at 127.0.0.1:");
+    assert_contains(fail_text(), " since it accepted this rank: its process is stopped, or its host is off or cut off");
 }
 
 static unsigned char byte_of(int from, int to, int tag, int number, size_t i)
@@ -296,6 +375,7 @@ int main(void)
 {
     alarm(300);                                                            /* a deadlock is a failure */
     const struct CMUnitTest tests[] = { cmocka_unit_test(collectives_are_the_threads), cmocka_unit_test(order_is_that_of_group_and_tag),
+                                        cmocka_unit_test(gathers_are_the_same_by_ring_and_by_tree), cmocka_unit_test(a_silent_rank_0_is_named),
                                         cmocka_unit_test(broken_connections_stay_broken), cmocka_unit_test(a_link_that_waits_and_breaks_is_lost),
                                         cmocka_unit_test(a_connection_that_is_reset_is_made_again), cmocka_unit_test(random_messages_arrive) };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,11 @@ static bool lose_a_send(int rank, const char *what, long number)
     return !(rank == 0 && number == 1 && strcmp(what, "send") == 0);
 }
 
+static bool lose_an_exchange(int rank, const char *what, long number)
+{
+    return !(rank == 2 && number == 3 && strcmp(what, "exchange") == 0);
+}
+
 static void gathers(Scene *scene, int rank)
 {
     (void)rank;
@@ -81,6 +86,14 @@ static void sends(Scene *scene, int rank)
     sleep(3);
 }
 
+static void exchanges(Scene *scene, int rank)
+{
+    Tensor x = tensor_at(&scene->mine, I32, (int64_t[]){ 1 }, 1), y = tensor_at(scene->all, I32, (int64_t[]){ 1 }, 1);
+    int    other = 1 - rank % 2;
+    for (int i = 0; i < 8; i++)
+        comm_wait(scene->pair, comm_exchange_begin(scene->pair, &scene->q, y, other, x, other));
+}
+
 static void a_lost_message_is_named_by_its_collective(void **state)
 {
     (void)state;
@@ -88,6 +101,11 @@ static void a_lost_message_is_named_by_its_collective(void **state)
     Ended ended  = play(gathers);
     assert_int_equal(ended.exit_code, 3);
     assert_string_equal(ended.text, "jotun: ranks 2, 3 have waited 0.6 s in all-gather #3 of tp, step 40, and all are in it: "
+                                    "a message was lost; the job is stopped\n");
+    seam.deliver = lose_an_exchange;
+    ended        = play(exchanges);
+    assert_int_equal(ended.exit_code, 3);
+    assert_string_equal(ended.text, "jotun: ranks 2, 3 have waited 0.6 s in exchange #3 of tp, step 40, and all are in it: "
                                     "a message was lost; the job is stopped\n");
     seam.deliver = lose_a_send;
     ended        = play(sends);
@@ -111,6 +129,81 @@ static void the_head_of_the_queue_is_blamed(void **state)
     Ended ended = play(queue_of_waiters);
     assert_int_equal(ended.exit_code, 3);
     assert_contains(ended.text, "jotun: rank 2 has waited 0.6 s in all-gather #0 of tp, step 40; rank 3 is not in it (last: ");
+}
+
+/* ---- whom a rank waits for reaches rank 0 as a range or as a list, through memory and over TCP ---- */
+static void late_for_the_world(Scene *scene, int rank)
+{
+    if (rank == 3) sleep(10);
+    gather(scene, scene->world);
+}
+
+static void late_for_some(Scene *scene, int rank)
+{
+    Comm *some = rank == 2 ? NULL : comm_open(scene->world, "some", (int[]){ 0, 1, 3 }, 3);
+    if (rank != 1) sleep(10);
+    gather(scene, some);
+}
+
+static void late_for_the_odd(Scene *scene, int rank)
+{
+    Comm *odd = rank % 2 ? comm_open(scene->world, "odd", (int[]){ 1, 3 }, 2) : NULL;
+    if (rank != 1) sleep(10);
+    gather(scene, odd);
+}
+
+static void scene_play_over_tcp(void *act)
+{
+    if (tcp_ranks_run(4, scene_body, act) != OK) _exit(1);
+}
+
+static void members_are_told_as_ranges_and_lists(void **state)
+{
+    (void)state;
+    void (*const how[])(void *) = { scene_play, scene_play_over_tcp };
+    for (int i = 0; i < 2; i++) {
+        Ended ended = run_in_child(how[i], &(Act *){ late_for_the_world });
+        assert_int_equal(ended.exit_code, 3);
+        assert_contains(ended.text, "jotun: ranks 0, 1, 2 have waited 0.6 s in all-gather #");
+        assert_contains(ended.text, " of world, step 40; rank 3 is not in it (last: ");
+        ended = run_in_child(how[i], &(Act *){ late_for_the_odd });
+        assert_int_equal(ended.exit_code, 3);
+        assert_contains(ended.text, "jotun: rank 1 has waited 0.6 s in all-gather #0 of odd, step 40; rank 3 is not in it (last: ");
+        ended = run_in_child(how[i], &(Act *){ late_for_some });
+        assert_int_equal(ended.exit_code, 3);
+        assert_contains(ended.text, "jotun: rank 1 has waited 0.6 s in all-gather #0 of some, step 40; ranks 0, 3 are not in it (last: ");
+    }
+}
+
+/* A rank's wait for all of a world costs a frame no more bytes than that for one rank. */
+static void regular_members_need_no_list(void **state)
+{
+    (void)state;
+    enum { WORLD = 16384 };
+    static int world[WORLD];
+    const struct { int members[4], count; RankRange needs; } few[] = {
+        { { 5 }, 1, { 5, 1, 1 } }, { { 1, 4, 7, 10 }, 4, { 1, 3, 4 } }, { { 0, 1, 3 }, 3, { 0, 0, 3 } }, { { 3, 2 }, 2, { 3, 0, 2 } },
+    };
+    Recorder   recorder;
+    recorder_open(&recorder, NULL, NULL);
+    Heartbeat *heartbeat = heartbeat_open(&recorder);
+    for (int r = 0; r < WORLD; r++) world[r] = r;
+    for (size_t i = 0; i <= COUNT(few); i++) {
+        const int *members = i < COUNT(few) ? few[i].members : world;
+        RankRange  needs   = i < COUNT(few) ? few[i].needs : (RankRange){ 0, 1, WORLD };
+        int       *list;
+        heartbeat_enter(heartbeat, "world", "barrier", (int64_t)i, members, needs.count);
+        RankProgress soon = heartbeat_look(heartbeat, seam.clock(), 0, INT64_MAX, &list);
+        assert_true(list == NULL && soon.needs.count == 0);
+        RankProgress late = heartbeat_look(heartbeat, seam.clock(), 0, 0, &list);
+        assert_memory_equal(&late.needs, &needs, sizeof needs);
+        assert_int_equal(list == NULL, needs.stride > 0);
+        if (list) assert_memory_equal(list, members, (size_t)needs.count * sizeof *list);
+        free(list);
+        heartbeat_leave(heartbeat);
+    }
+    heartbeat_close(heartbeat);
+    recorder_close(&recorder);
 }
 
 /* ---- no false alarms ---- */
@@ -283,6 +376,7 @@ static void names_in_a_frame_end(void **state)
     memset(&sent, 'x', sizeof sent);
     sent.kind    = FRAME_PROGRESS;
     sent.members = sent.rank = sent.victim = 0;
+    sent.progress.needs = (RankRange){ 0 };
     heartbeat_tcp_send(pair[0], &(UnsentBytes){ 0 }, &sent, NULL);
     assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 0, 1), RECEIVED_FRAME);
     const char *name[] = { got.frame.progress.comm, got.frame.progress.verb, got.frame.progress.work };
@@ -300,7 +394,7 @@ static void a_slow_reader_gets_whole_frames(void **state)
     int pair[2], small = 4096, frames = 0;
     UnsentBytes   unsent = { 0 };
     ReceivedFrame got    = { .count = 0 };
-    HeartbeatFrame sent  = { .kind = FRAME_PROGRESS, .members = MEMBERS };
+    HeartbeatFrame sent  = { .kind = FRAME_PROGRESS, .members = MEMBERS, .progress.needs.count = MEMBERS };
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
     for (; unsent.count == 0 && frames < 1000; frames++) {
@@ -338,7 +432,7 @@ static void a_slow_reader_gets_whole_frames(void **state)
 static void a_frame_in_two_parts_is_one_frame(void **state)
 {
     (void)state;
-    struct { HeartbeatFrame frame; int members[2]; } sent = { { .kind = FRAME_PROGRESS, .members = 2 }, { 7, 9 } };
+    struct { HeartbeatFrame frame; int members[2]; } sent = { { .kind = FRAME_PROGRESS, .members = 2, .progress.needs.count = 2 }, { 7, 9 } };
     const size_t bytes = sizeof sent.frame + sizeof sent.members;
     const size_t cuts[] = { 1, sizeof sent.frame - 1, sizeof sent.frame, sizeof sent.frame + 5 };
     int pair[2];
@@ -371,10 +465,17 @@ static void a_frame_of_no_rank_is_invalid(void **state)
         { { .kind = FRAME_PROGRESS, .rank = 4 }, { 0 } },
         { { .kind = FRAME_STOP, .rank = 1, .victim = 4 }, { 0 } },
         { { .kind = FRAME_STOP, .rank = 1, .victim = -2 }, { 0 } },
-        { { .kind = FRAME_PROGRESS, .rank = 1, .members = -1 }, { 0 } },
-        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 5 }, { 0 } },
-        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 2 }, { 3, 4 } },
-        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 2 }, { -1, 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = -1, .progress.needs.count = -1 }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 5, .progress.needs.count = 5 }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 2, .progress.needs.count = 2 }, { 3, 4 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 2, .progress.needs.count = 2 }, { -1, 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 2, .progress.needs.count = 3 }, { 0, 1 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 2, .progress.needs = { 0, 1, 2 } }, { 0, 1 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .progress.needs = { 0, 2, 3 } }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .progress.needs = { -1, 1, 2 } }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .progress.needs = { 3, -1, 4 } }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .progress.needs = { 0, 1, 5 } }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .progress.needs = { 1, INT32_MAX, 4 } }, { 0 } },
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         int pair[2];
@@ -562,7 +663,7 @@ static void the_stop_arrives_behind_an_unsent_part(void **state)
     int pair[2], frames = 0;
     UnsentBytes   unsent = { 0 };
     ReceivedFrame got    = { .count = 0 };
-    HeartbeatFrame progress = { .kind = FRAME_PROGRESS, .members = MEMBERS }, heartbeat = { .kind = FRAME_PROGRESS };
+    HeartbeatFrame progress = { .kind = FRAME_PROGRESS, .members = MEMBERS, .progress.needs.count = MEMBERS }, heartbeat = { .kind = FRAME_PROGRESS };
     tcp_pair(pair);
     for (; unsent.count == 0 && frames < 1000; frames++) heartbeat_tcp_send(pair[0], &unsent, &progress, members);
     for (int i = 0; i < GOODBYES; i++)                       /* more than the reader's system takes ahead of it */
@@ -598,6 +699,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lost_message_is_named_by_its_collective),
         cmocka_unit_test(the_head_of_the_queue_is_blamed),
+        cmocka_unit_test(members_are_told_as_ranges_and_lists),
+        cmocka_unit_test(regular_members_need_no_list),
         cmocka_unit_test(long_work_and_a_jumping_clock_are_no_alarm),
         cmocka_unit_test(work_on_files_has_a_limit_of_its_own),
         cmocka_unit_test(after_work_on_files_waiting_counts),

@@ -1,14 +1,15 @@
-/* Collectives over messages. An all-gather of few bytes takes log2(n) steps (Bruck): after step k a rank has
- * the blocks of the 2^(k+1) ranks from itself on, which it sends to the rank as many before it. Of many bytes
- * it takes n - 1 steps along a ring, so that each host sends only to its neighbour. Every block
- * comes to each rank once, straight to its place in `out`. An all-to-all exchanges with one
- * rank after another, since each pair alone knows its length; empty messages are not sent. */
+/* Collectives over messages. An all-gather of small blocks takes log2(n) steps (Bruck): after step k a rank
+ * has the blocks of the 2^(k+1) ranks from itself on, which it sends to the rank as many before it. Of large
+ * blocks it takes n - 1 steps along a ring, so that each host sends only to its neighbour. Every block comes
+ * to each rank once, straight to its place in `out`. An all-to-all exchanges with one rank after another,
+ * since each pair alone knows its length; empty messages are not sent. */
 #include <string.h>
 #include "comm/tcp/state.h"
 
-/* GATHER_RING_BYTES: of the whole from which the ring is taken. TAG_COLLECTIVE: tags above those of
- * messages, one for each collective of a group. */
-enum { GATHER_RING_BYTES = 256 << 10 };
+/* GATHER_RING_BYTES: of a rank's block, on average, from which the ring is taken: what a connection carries
+ * in about the time of a message without content, so that n - 1 steps cost little more than the bytes.
+ * TAG_COLLECTIVE: tags above those of messages, one for each collective of a group. */
+enum { GATHER_RING_BYTES = 32 << 10 };
 static const uint32_t TAG_COLLECTIVE = (uint32_t)1 << 31;
 
 /* Blocks first .. first + count, counted round the ring, as one or two ranges of `out`. */
@@ -111,7 +112,7 @@ void collective_begin(Tcp *tcp, Collective *c)
         blocks_of(own, c, me, 1);
         if (own[0].iov_len > 0 && own[0].iov_base != c->in) memcpy(own[0].iov_base, c->in, own[0].iov_len);
         size_t all = (size_t)(c->out_at ? c->out_at[n] - c->out_at[0] : n) * c->width;
-        c->algorithm = all < GATHER_RING_BYTES ? GATHER_TREE : GATHER_RING;
+        c->algorithm = all / (size_t)n < GATHER_RING_BYTES ? GATHER_TREE : GATHER_RING;
         for (c->steps = 0; c->algorithm == GATHER_TREE && 1 << c->steps < n; ) c->steps++;
         if (c->algorithm == GATHER_RING) c->steps = n - 1;
     }

@@ -17,8 +17,10 @@
 #include "comm/tcp/state.h"
 
 /* FIRST_NOTICE, NEXT_NOTICE: seconds after which a rank that waits says for whom. LEAST_LIMIT: hosts start
- * slowly. LISTED: missing ranks that a message names. ADDRESSES: of rank 0's host that are tried. */
-enum { FANOUT = 16, FIRST_NOTICE = 10, NEXT_NOTICE = 60, LEAST_LIMIT = 30, LISTED = 16, ADDRESSES = 8 };
+ * slowly. RANK0_FIRST: seconds by which the others wait longer for rank 0 than it waits for them.
+ * LISTED: missing ranks that a message names. ADDRESSES: of rank 0's host that are tried. */
+enum { FANOUT = 16, FIRST_NOTICE = 10, NEXT_NOTICE = 60, LEAST_LIMIT = 30, RANK0_FIRST = 10, LISTED = 16,
+       ADDRESSES = 8 };
 static const int64_t SECOND = 1000000000;
 static const uint64_t GO_MAGIC = 0x6a6f74756e206733;
 
@@ -217,8 +219,32 @@ static int drop_other_hosts(const TcpStart *start, SocketAddress *address, int c
     return left;
 }
 
+/* Until all others have come to rank 0, which has accepted this rank. `seconds` from here on are more than
+ * rank 0 has left, which names the missing ranks: only one that is stopped or cut off says nothing. */
+static Status await_go(Go *go, int fd, double seconds, const char *at)
+{
+    size_t  have = 0;
+    int64_t begin = seam.clock(), now = begin, end = limit_of(seconds);
+    if (seconds > 0) end += RANK0_FIRST * SECOND;
+    while (have < sizeof *go && now <= end) {
+        struct pollfd ready = { .fd = fd, .events = POLLIN };
+        ssize_t n = poll(&ready, 1, 500) > 0 ? recv(fd, (char *)go + have, sizeof *go - have, 0) : -1;
+        if (n > 0) have += (size_t)n;
+        else if (n == 0 || (ready.revents && errno != EINTR && errno != EAGAIN))
+            return fail(IO_FAILED, "rank 0 at %s ended before all ranks had come; it says why", at);
+        now = seam.clock();
+    }
+    if (have < sizeof *go)
+        return fail(IO_FAILED, "rank 0 at %s has been silent for %.0f s since it accepted this rank: its "
+                    "process is stopped, or its host is off or cut off; continue or end it, and start the "
+                    "job again", at, (double)(now - begin) / (double)SECOND);
+    if (go->magic != GO_MAGIC)
+        return fail(IO_FAILED, "rank 0 at %s does not answer as jotun's rank 0 does", at);
+    return OK;
+}
+
 /* Until rank 0 has accepted this rank and all others have come. *go: what it sends then. */
-static Status follow(Tcp *tcp, const TcpStart *start, int64_t end, Go *go)
+static Status follow(Tcp *tcp, const TcpStart *start, double seconds, Go *go)
 {
     SocketAddress to[ADDRESSES];
     Hello hello = { .purpose = HELLO_START, .rank = tcp->rank, .size = tcp->size,
@@ -227,8 +253,7 @@ static Status follow(Tcp *tcp, const TcpStart *start, int64_t end, Go *go)
     GreetingState state = GREETING_CLOSED;
     const char *why = "";
     char   at[SOCKET_TEXT];
-    size_t have = 0;
-    int64_t notice = seam.clock() + FIRST_NOTICE * SECOND, begin = seam.clock();
+    int64_t begin = seam.clock(), notice = begin + FIRST_NOTICE * SECOND, end = limit_of(seconds);
     int pause_ms = 20;
     do {
         int count = socket_resolve(to, ADDRESSES, start->host, start->port, &why);
@@ -253,16 +278,7 @@ static Status follow(Tcp *tcp, const TcpStart *start, int64_t end, Go *go)
     } while (true);
     if (state == GREETING_REFUSED) return refused(tcp, start, &g, at);
 
-    Status status = OK;
-    while (have < sizeof *go && status == OK) {       /* until rank 0 ends the wait, or itself */
-        struct pollfd ready = { .fd = g.fd, .events = POLLIN };
-        ssize_t n = poll(&ready, 1, -1) > 0 ? recv(g.fd, (char *)go + have, sizeof *go - have, 0) : -1;
-        if (n > 0) have += (size_t)n;
-        else if (n == 0 || (errno != EINTR && errno != EAGAIN))
-            status = fail(IO_FAILED, "rank 0 at %s ended before all ranks had come; it says why", at);
-    }
-    if (status == OK && go->magic != GO_MAGIC)
-        status = fail(IO_FAILED, "rank 0 at %s does not answer as jotun's rank 0 does", at);
+    Status status = await_go(go, g.fd, seconds, at);
     close(g.fd);
     return status;
 }
@@ -320,15 +336,14 @@ static void share_table(Tcp *tcp)
 
 Status rendezvous(Tcp *tcp, const TcpStart *start, double seconds)
 {
-    int64_t end = limit_of(seconds);
     Go go;
     TRY(socket_raise_limit(tcp->rank == 0 ? tcp->size - 1 : 0, "the start of %d ranks", tcp->size));
     tcp->start_key = tcp_key_start(start->secret, strlen(start->secret), start->job);
     TRY(listen_for_ranks(tcp, start));
     if (tcp->rank == 0) {
-        TRY(lead(tcp, end));
+        TRY(lead(tcp, limit_of(seconds)));
     } else {
-        TRY(follow(tcp, start, end, &go));
+        TRY(follow(tcp, start, seconds, &go));
         tcp->key = tcp_key_job(&tcp->start_key, go.job);
         for (int i = 0; child_of(tcp, i) >= 0; i++) tcp->address[child_of(tcp, i)] = go.child[i];
         begin_to_accept(tcp);

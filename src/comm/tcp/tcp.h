@@ -21,8 +21,10 @@ typedef struct {
 } TcpStart;
 
 /* Collective over the job. seconds: how long the ranks wait for each other, raised to at least 30; 0: for
- * ever. BAD_OPTION: what a person can mend, as a rank that is refused, a port that is in use, or a limit of
- * descriptors that is too small; IO_FAILED: a rank did not come. */
+ * ever. A rank that rank 0 has accepted waits for it as long again and 10 s, so that the message is rank 0's
+ * own unless that is stopped. BAD_OPTION: what a person can mend, as a rank that is refused, a port that is
+ * in use, or a limit of descriptors that is too small; IO_FAILED: a rank did not come, or rank 0 is
+ * silent. */
 Status transport_tcp_open(Transport **transport, const TcpStart *start, double seconds);
 
 /* The secret of JOTUN_SECRET or of the file that JOTUN_SECRET_FILE names, into `secret`, which ends with NUL;
