@@ -16,8 +16,10 @@ enum { DRIVER = 512 << 20, PRODUCTS = 64 << 20, LINK = NCCL_BLOCKS * (9421 << 10
 static int links_of(const Trainer *t)
 {
     int links = 0;
-    for (int i = 0; i < t->comms.count; i++)
-        if (comm_size(t->comms.all[i]) > 1) links += comm_size(t->comms.all[i]) > 2 ? 2 : 1;
+    for (int i = 0; i <= t->comms.count; i++) {
+        int ranks = comm_size(i < t->comms.count ? t->comms.all[i] : t->comms.world);
+        links += ranks > 2 ? 2 : ranks - 1;
+    }
     return links;
 }
 
