@@ -4,6 +4,7 @@
 #include <math.h>
 #include "base/seam.h"
 #include "train/step_sums.h"
+#include "train/trainer_optimizer.h"
 
 /* Where an evaluation reads a data set: from sample `first` on; step: the batch that is being filled. */
 typedef struct { Trainer *trainer; int set; int64_t first, step; } SetPosition;
