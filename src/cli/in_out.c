@@ -50,6 +50,7 @@ Status output_directory(const char *option, const char *path)
 
 CHOICE_AS( BlockKind, input_block_kind, input_format,
     TO( CHOICE_input_format_auto,       BLOCK_AUTO )
+    TO( CHOICE_input_format_files,      BLOCK_FILES )
     TO( CHOICE_input_format_txt,        BLOCK_TEXT )
     TO( CHOICE_input_format_jsonl,      BLOCK_JSON )
     TO( CHOICE_input_format_paragraphs, BLOCK_PARAGRAPHS )
