@@ -273,7 +273,7 @@ def refusals(folder, text):
         (words(made("broken", {"a.jsonl": b'{"text": "%s"}\n{"text": 1}\n' % (b"Ett enda stycke. " * 60) * 3 + b'{"text": 2 %s\n' % (b"x" * 900)}), "eg"), 1, "% of its bytes could not be read"),
         (words(made("latin", {"a.txt": latin}), "e4"), 1, "--input-encoding ISO-8859-1"),
         (words(made("tiny", {"a.txt": b"Ett enda stycke. " * 20}), "e5"), 1, "needs 500 bytes or more"),
-        (words(text, "f7", "--heldout", "middle:0.1"), 1, "give hash:0.05, last:0.1 or first:0.1"),
+        (words(text, "f7", "--heldout", "middle:0.1"), 1, "give spread:0.05, last:0.1 or first:0.1"),
         (words("absent", "e6"), 1, "absent: cannot be read"),
         (words("-", "e7"), 1, "write them to a file"),
         (words(text, whole, "--flops", "5e11"), 1, "holds a run of other options: --flops"),
@@ -419,7 +419,7 @@ def how_texts_are_read(folder):
     done = run.jotun("speedrun", os.path.join(place, "a.txt"), "--flops", "3e10", "--threads", "1")
     out = os.path.join(place, "a.speedrun")
     expect(f"wrapped prose: {texts_of(os.path.join(out, 'clean.jsonl'))}", texts_of(os.path.join(out, "clean.jsonl")) == ["\n\n".join(lines)])
-    for stage in "clean .* --workers 1", "tokenizer train .* --threads 1", "prepare .* --workers 1", "train .* --threads 1", "eval perplexity .* --threads 1":
+    for stage in "clean .* --workers 1", "prepare .* --workers 1", "train .* --threads 1", "eval perplexity .* --threads 1":
         expect(f"--threads is not of {stage}", re.search(rf"\$ jotun {stage}$", done.stderr, re.MULTILINE))
     spoken = run.jotun("generate", "--load", out, "--prompt", "Ka", "--max-new-tokens", 4, errors="replace")
     expect("the directory of a run is no checkpoint to load", spoken.stdout.strip())

@@ -16,10 +16,11 @@
 #include "corpus/dedup/exact.h"
 #include "corpus/read/source.h"
 
-/* HASH: the pieces with the lowest hashes of their text; FIRST, LAST: the beginning or end of all texts */
-typedef enum { HELDOUT_HASH, HELDOUT_FIRST, HELDOUT_LAST } HeldoutRule;
+/* SPREAD: documents with the lowest hashes of their text, and pieces of long ones at about equal distances;
+ * FIRST, LAST: the beginning or end of all texts */
+typedef enum { HELDOUT_SPREAD, HELDOUT_FIRST, HELDOUT_LAST } HeldoutRule;
 
-/* Of a large text so many bytes at most are held out by hash: an evaluation of more takes time and tells no
+/* Of a large text so many bytes at most are held out by SPREAD: an evaluation of more takes time and tells no
  * more. */
 static const double heldout_most = 2e6;
 
@@ -28,7 +29,7 @@ static const double heldout_most = 2e6;
 enum { PIECES = 8, PIECE_LEAST = 256, PIECE_MOST = 64 << 10, PARAGRAPH_LEAST = 64, SORTED_MOST = 1 << 20,
        FLUSH = 1 << 20 };
 
-typedef struct { uint64_t hash; int64_t bytes; } HashedPiece;
+typedef struct { uint64_t hash; int64_t bytes; } HashedDocument;
 
 typedef struct {
     HeldoutRule  rule;
@@ -36,13 +37,14 @@ typedef struct {
     int64_t      total;             /* bytes of all documents */
     int64_t      whole_most, piece; /* documents of more bytes are cut into pieces of about so many */
     bool         within;            /* also within paragraphs */
-    HashedPiece *sorted;            /* owned; the first SORTED_MOST pieces */
-    int64_t      pieces, smallest;  /* how many there are; bytes of the smallest */
-    /* Pieces of at most so many bytes with hashes below this are held out; of the others those below
-     * train_below are trained on, the rest of a large text is left out. */
-    int64_t      heldout_bytes;
+    HashedDocument *sorted;         /* owned; the first SORTED_MOST documents that are not cut */
+    int64_t      documents, bytes, smallest;        /* of those: how many, their bytes, the smallest's */
+    int64_t      pieces;            /* of documents that are cut */
+    /* Documents of at most so many bytes with hashes below this are held out, and of each `every` pieces one.
+     * Of the others those below train_below are trained on, the rest of a large text is left out. */
+    int64_t      heldout_bytes, every;
     uint64_t     heldout_below, train_below;
-    int64_t      left_out;          /* pieces */
+    int64_t      left_out;          /* documents and pieces */
     uint64_t    *paragraph;         /* owned; [paragraphs] hashes of those held out, sorted */
     int64_t      paragraphs, paragraphs_capacity;
     int64_t      repeated, repeated_bytes;          /* paragraphs that are removed from the other side */
@@ -54,7 +56,7 @@ typedef struct {
 
 static Status heldout_read(HeldoutRule *rule, double *share, const char *text)
 {
-    static const char *const name[] = { "hash:", "first:", "last:" };
+    static const char *const name[] = { "spread:", "first:", "last:" };
     for (int i = 0; i < COUNT(name); i++) {
         char *end;
         if (!has_beginning(text, (int64_t)strlen(text), name[i])) continue;
@@ -62,8 +64,8 @@ static Status heldout_read(HeldoutRule *rule, double *share, const char *text)
         *share = strtod(text + strlen(name[i]), &end);
         if (end > text + strlen(name[i]) && !*end && *share >= 1e-4 && *share <= 0.5) return OK;
     }
-    return fail(BAD_OPTION, "--heldout %s: is no part of the texts; give hash:0.05, last:0.1 or first:0.1, a "
-                "share from 0.0001 to 0.5", text);
+    return fail(BAD_OPTION, "--heldout %s: is no part of the texts; give spread:0.05, last:0.1 or first:0.1, "
+                "a share from 0.0001 to 0.5", text);
 }
 
 Status speedrun_check_heldout(const Options *o)
@@ -117,13 +119,15 @@ static int64_t piece_end(const Split *p, const char *text, int64_t bytes, int64_
     return bytes - end < p->piece / 2 ? bytes : end;
 }
 
-/* What decides is the text alone, so that a piece stays on its side whatever else is in the input. */
+/* What decides is the text alone, so that a document stays on its side whatever else is in the input. */
 static uint64_t hash_of(const char *text, int64_t bytes) { return XXH3_64bits(text, (size_t)bytes); }
 
-static void piece_count(Split *p, const char *text, int64_t bytes)
+static void document_count(Split *p, const Document *d)
 {
-    if (p->pieces < SORTED_MOST) p->sorted[p->pieces] = (HashedPiece){ hash_of(text, bytes), bytes };
-    p->smallest = p->pieces++ && p->smallest < bytes ? p->smallest : bytes;
+    if (p->documents < SORTED_MOST)
+        p->sorted[p->documents] = (HashedDocument){ hash_of(d->text, d->bytes), d->bytes };
+    p->smallest = p->documents++ && p->smallest < d->bytes ? p->smallest : d->bytes;
+    p->bytes += d->bytes;
 }
 
 static Status pieces_count(Split *p, const char *path)
@@ -131,15 +135,15 @@ static Status pieces_count(Split *p, const char *path)
     Source  *source;
     Document d;
     bool     more;
-    p->pieces = p->total = 0;
+    p->documents = p->pieces = p->bytes = p->total = 0;
     TRY(source_open(&source, path, "text", (TextRules){ 0 }));
     Status status = source_next(source, &d, &more);
     for (; status == OK && more; status = source_next(source, &d, &more)) {
+        int64_t at = 0, count = 0;
+        for (; at < d.bytes; count++) at = piece_end(p, d.text, d.bytes, at);
         p->total += d.bytes;
-        for (int64_t at = 0, end; at < d.bytes; at = end) {
-            end = piece_end(p, d.text, d.bytes, at);
-            piece_count(p, d.text + at, end - at);
-        }
+        if (count > 1) p->pieces += count;
+        else document_count(p, &d);
     }
     source_close(source);
     return status;
@@ -150,7 +154,7 @@ static Status pieces_count(Split *p, const char *path)
 static double target_bytes(const Split *p)
 {
     double bytes = p->share * (double)p->total;
-    return p->rule == HELDOUT_HASH ? fmin(bytes, heldout_most) : bytes;
+    return p->rule == HELDOUT_SPREAD ? fmin(bytes, heldout_most) : bytes;
 }
 
 /* A document that is larger than the part held out is cut; where the part is a beginning or an end, any that
@@ -159,33 +163,33 @@ static void sizes_choose(Split *p)
 {
     double piece = fmin(fmax(target_bytes(p) / PIECES, PIECE_LEAST), PIECE_MOST);
     p->piece      = (int64_t)piece;
-    p->whole_most = p->rule == HELDOUT_HASH ? (int64_t)target_bytes(p) : p->piece;
+    p->whole_most = p->rule == HELDOUT_SPREAD ? (int64_t)target_bytes(p) : p->piece;
 }
 
 static int by_hash(const void *a, const void *b)
 {
-    const HashedPiece *x = a, *y = b;
+    const HashedDocument *x = a, *y = b;
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
-/* Of few pieces those with the lowest hashes until they have the share of the bytes; of many those below a
- * share of all hashes, which is as good. A piece that is larger than the share is trained on, unless all
+/* Of few documents those with the lowest hashes until they have the share of the bytes; of many those below a
+ * share of all hashes, which is as good. A document that is larger than the share is trained on, unless all
  * are. */
 static void bounds_find(Split *p, int64_t bytes_most)
 {
-    double  target = target_bytes(p);
-    int64_t taken = 0, i = 0, sorted = p->pieces < SORTED_MOST ? p->pieces : SORTED_MOST;
+    double  held = target_bytes(p) / (double)p->total, target = held * (double)p->bytes;
+    int64_t taken = 0, i = 0, sorted = p->documents < SORTED_MOST ? p->documents : SORTED_MOST;
+    p->every = (int64_t)fmax(fmin(round(1 / held), (double)p->pieces), 1);
     p->heldout_bytes = target > (double)p->smallest ? (int64_t)target : p->smallest;
-    double held = target / (double)p->total;
     p->heldout_below = held >= 1 ? UINT64_MAX : (uint64_t)(held * 18446744073709551615.0);
-    if (p->pieces <= SORTED_MOST) {
+    if (p->documents <= SORTED_MOST) {
         qsort(p->sorted, (size_t)sorted, sizeof *p->sorted, by_hash);
         for (; i < sorted - 1 && (double)taken < target; i++)
             if (p->sorted[i].bytes <= p->heldout_bytes) taken += p->sorted[i].bytes;
         p->heldout_below = sorted < 2 ? 0 : p->sorted[i].hash;
         if (sorted >= 2 && taken == 0) p->heldout_below = UINT64_MAX;        /* only the last one is small */
     }
-    uint64_t first = p->rule == HELDOUT_HASH ? p->heldout_below : 0;
+    uint64_t first = p->rule == HELDOUT_SPREAD ? p->heldout_below : 0;
     double   share = (double)bytes_most / (double)p->total;
     p->train_below = share >= 1 ? UINT64_MAX : first + (uint64_t)(share * (double)(UINT64_MAX - first));
 }
@@ -196,14 +200,28 @@ enum { HELDOUT, TRAIN, LEFT_OUT };
 
 typedef struct { Sink sink; int64_t documents, bytes; } Side;
 
-/* The side of a piece. at, end: its bytes among those of all documents. */
-static int side_of(const Split *p, const char *text, int64_t bytes, int64_t at)
+/* A whole document, or a piece of one that is cut. */
+typedef struct {
+    const char *text;
+    int64_t     bytes, at;          /* its length; where it begins among the bytes of all documents */
+    int64_t     number;             /* among all pieces; -1: a whole document */
+} Piece;
+
+/* One of each `every` pieces, not always at the same place, since texts may have a period of their own. */
+static bool piece_is_held(const Split *p, int64_t number)
 {
-    uint64_t hash = hash_of(text, bytes);
+    int64_t group = number / p->every;
+    return number % p->every == (int64_t)(XXH3_64bits(&group, sizeof group) % (uint64_t)p->every);
+}
+
+static int side_of(const Split *p, const Piece *piece)
+{
+    uint64_t hash = hash_of(piece->text, piece->bytes);
     double   total = (double)p->total, share = p->share;
-    bool held = p->rule == HELDOUT_FIRST  ? (double)at < share * total
-                : p->rule == HELDOUT_LAST ? (double)(at + bytes) > (1 - share) * total
-                                          : hash < p->heldout_below && bytes <= p->heldout_bytes;
+    bool held = p->rule == HELDOUT_FIRST  ? (double)piece->at < share * total
+                : p->rule == HELDOUT_LAST ? (double)(piece->at + piece->bytes) > (1 - share) * total
+                : piece->number >= 0      ? piece_is_held(p, piece->number)
+                                          : hash < p->heldout_below && piece->bytes <= p->heldout_bytes;
     return held ? HELDOUT : hash < p->train_below || p->train_below == UINT64_MAX ? TRAIN : LEFT_OUT;
 }
 
@@ -284,12 +302,15 @@ static Status stretch_put(Split *p, Side *side, int which, const char *text, int
     return sink_flush(&side->sink, FLUSH);
 }
 
-static Status document_put(Split *p, Side *side, int which, const Document *d, int64_t before)
+/* before: bytes of the documents before this one. *pieces: those of all documents so far. */
+static Status document_put(Split *p, Side *side, int which, const Document *d, int64_t before,
+                           int64_t *pieces)
 {
     int64_t from = -1;                          /* where a stretch of this side begins; -1: there is none */
     for (int64_t at = 0, end; at < d->bytes; at = end) {
         end = piece_end(p, d->text, d->bytes, at);
-        int mine = side_of(p, d->text + at, end - at, before + at);
+        Piece piece = { d->text + at, end - at, before + at, end - at < d->bytes ? (*pieces)++ : -1 };
+        int   mine  = side_of(p, &piece);
         p->left_out += which == TRAIN && mine == LEFT_OUT;
         if (mine != which && from >= 0) TRY(stretch_put(p, side, which, d->text + from, at - from));
         if (mine != which) from = -1;
@@ -304,12 +325,12 @@ static Status side_write(const Speedrun *s, Split *p, Side *side, int which)
     Source  *source;
     Document d;
     bool     more;
-    int64_t  before = 0;
+    int64_t  before = 0, pieces = 0;
     TRY(source_open(&source, speedrun_path(s, "clean.jsonl"), "text", (TextRules){ 0 }));
     Status status = sink_open(&side->sink, speedrun_path(s, name[which]));
     if (status == OK) status = source_next(source, &d, &more);
     while (status == OK && more && !*s->stop) {
-        status = document_put(p, side, which, &d, before);
+        status = document_put(p, side, which, &d, before, &pieces);
         before += d.bytes;
         if (status == OK) status = source_next(source, &d, &more);
     }
@@ -329,7 +350,7 @@ static Status split_plan(const Speedrun *s, Split *p)
     p->total = (int64_t)speedrun_number(s, "clean", "bytes");
     sizes_choose(p);
     TRY(pieces_count(p, path));
-    p->within = p->pieces < 2;
+    p->within = p->documents + p->pieces < 2;
     if (p->within) TRY(pieces_count(p, path));
     bounds_find(p, recipe_bytes_most(&ask, speedrun_threads(s->o)));
     return OK;
@@ -347,8 +368,7 @@ static Status sides_write(const Speedrun *s, Split *p, Side side[2])
 
 static void split_log(const Split *p, const Side side[2])
 {
-    static const char *const which[] = { "those with the lowest hashes of their text",
-                                         "the beginning of the texts", "the end of the texts" };
+    static const char *const which[] = { "from all over the texts", "their beginning", "their end" };
     log_line("speedrun: %" PRId64 " documents of %" PRId64 " bytes to train on; %" PRId64 " of %" PRId64
              " bytes, %s, are held out",
              side[TRAIN].documents, side[TRAIN].bytes, side[HELDOUT].documents, side[HELDOUT].bytes,

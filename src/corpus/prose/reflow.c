@@ -45,12 +45,20 @@ static Wrap wrap_find(ProseReader reader)
     return wrap;
 }
 
+/* "A. " is an item only if its lines hang: a wrapped line may begin with an initial as well. */
+static bool is_lettered(const ProseLine *l)
+{
+    const char *body = l->text + l->body;
+    return l->bytes - l->body > 3 && l->begins != BEGINS_NONE && body[1] == '.' && body[2] == ' ';
+}
+
 /* first: a is the first line of its paragraph, which may be indented further or less than the others. */
 static bool line_joins(const Wrap *w, const ProseLine *a, const ProseLine *b, bool first)
 {
     if (!w->width || b->kind != LINE_PROSE || !is_text_line(a)) return false;
     if (a->hard || a->columns > LONGEST) return false;
-    bool hangs = first && (a->kind == LINE_ITEM ? b->indent > a->indent : b->indent < a->indent);
+    bool item  = a->kind == LINE_ITEM || is_lettered(a);
+    bool hangs = first && (item ? b->indent > a->indent : b->indent < a->indent);
     if (b->indent != a->indent && !hangs) return false;
     if (5 * (a->columns + 1 + b->word) <= 4 * w->width)
         return b->begins == BEGINS_SMALL && 2 * a->columns >= w->width && !a->ends;

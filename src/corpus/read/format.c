@@ -36,14 +36,18 @@ static size_t name_bytes(const char *path)
     return strlen(path) - (codec ? strlen(codec->ending) : 0);
 }
 
+/* What follows the dot of "notes of 12.3", "Dr. Smith" or "GPL-2.0" is no ending. */
 const char *format_ending(char out[16], const char *path)
 {
-    size_t length = name_bytes(path), letters = 0;
+    size_t length = name_bytes(path), bytes = 0, letters = 0, other = 0;
     const char *leaf = path_leaf(path, length), *dot = memrchr(leaf, '.', length - (size_t)(leaf - path));
-    if (dot && dot > leaf)
-        for (; letters < 15 && dot + letters < path + length; letters++)
-            out[letters] = (char)tolower((unsigned char)dot[letters]);
-    out[letters] = 0;
+    for (; dot && dot > leaf && dot + bytes < path + length && bytes < 15; bytes++) {
+        unsigned char c = (unsigned char)dot[bytes];
+        out[bytes] = (char)tolower(c);
+        letters += isalpha(c) != 0;
+        other   += bytes && !isalnum(c);
+    }
+    out[letters && !other && bytes < 15 ? bytes : 0] = 0;
     return out;
 }
 
