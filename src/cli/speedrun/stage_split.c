@@ -205,7 +205,7 @@ typedef struct {
     const char *text;
     int64_t     bytes, at;          /* its length; where it begins among the bytes of all documents */
     int64_t     number;             /* among all pieces; -1: a whole document */
-} Piece;
+} Passage;
 
 /* One of each `every` pieces, not always at the same place, since texts may have a period of their own. */
 static bool piece_is_held(const Split *p, int64_t number)
@@ -214,7 +214,7 @@ static bool piece_is_held(const Split *p, int64_t number)
     return number % p->every == (int64_t)(XXH3_64bits(&group, sizeof group) % (uint64_t)p->every);
 }
 
-static int side_of(const Split *p, const Piece *piece)
+static int side_of(const Split *p, const Passage *piece)
 {
     uint64_t hash = hash_of(piece->text, piece->bytes);
     double   total = (double)p->total, share = p->share;
@@ -309,7 +309,7 @@ static Status document_put(Split *p, Side *side, int which, const Document *d, i
     int64_t from = -1;                          /* where a stretch of this side begins; -1: there is none */
     for (int64_t at = 0, end; at < d->bytes; at = end) {
         end = piece_end(p, d->text, d->bytes, at);
-        Piece piece = { d->text + at, end - at, before + at, end - at < d->bytes ? (*pieces)++ : -1 };
+        Passage piece = { d->text + at, end - at, before + at, end - at < d->bytes ? (*pieces)++ : -1 };
         int   mine  = side_of(p, &piece);
         p->left_out += which == TRAIN && mine == LEFT_OUT;
         if (mine != which && from >= 0) TRY(stretch_put(p, side, which, d->text + from, at - from));
@@ -374,8 +374,9 @@ static void split_log(const Split *p, const Side side[2])
              side[TRAIN].documents, side[TRAIN].bytes, side[HELDOUT].documents, side[HELDOUT].bytes,
              which[p->rule]);
     if (p->repeated)
-        log_line("speedrun: %" PRId64 " paragraphs of %" PRId64 " bytes are not trained on, because the text "
-                 "held out has them as well", p->repeated, p->repeated_bytes);
+        log_line("speedrun: %" PRId64 " paragraph%s of %" PRId64 " bytes of the text held out %s left out of "
+                 "the text to train on, which has them as well", p->repeated, p->repeated == 1 ? "" : "s",
+                 p->repeated_bytes, p->repeated == 1 ? "is" : "are");
     if (p->left_out)
         log_line("speedrun: %" PRId64 " documents more than the run can read are left out, by their hashes",
                  p->left_out);

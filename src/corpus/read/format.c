@@ -109,8 +109,8 @@ static Status name_unknown(const char *path, BlockKind wanted)
         return fail(BAD_FILE, "%s: has no known ending; give its format by --input-format: files for a text "
                     "that is one document, txt for one document on each line, jsonl for JSON lines", path);
     return fail(BAD_FILE, "%s: ends neither in .txt (one document per line) nor in .jsonl (one JSON object"
-                " per line), each also with .gz, .zst or .bz2 added; rename it or give it through --input -",
-                path);
+                " per line), each also with .gz, .zst or .bz2 added; rename it, give it through --input -, "
+                "or let jotun clean make JSON lines of it", path);
 }
 
 Status format_by_name(BlockKind *kind, const char *path, BlockKind wanted)
