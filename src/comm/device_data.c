@@ -189,7 +189,8 @@ Status device_transport_choose(DeviceTransport *chosen, DeviceTransport wanted, 
     if (*why) *chosen = DEVICE_STAGED;
     if (control->rank != 0) return OK;
     if (*why) log_line("messages between GPUs go through the host: %s", why);
-    else      log_line("messages between GPUs go by %s %s", mine.library, nccl_version_text(text, mine.version));
+    else      log_line("messages between GPUs go by %s %s", mine.library,
+                       nccl_version_text(text, mine.version));
     return OK;
 }
 

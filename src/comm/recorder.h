@@ -37,8 +37,8 @@ typedef struct {
 
 void recorder_open (Recorder *recorder, RecordedComplete *is_complete, void *transport);
 void recorder_close(Recorder *recorder);
-/* Returns the number of the call. Where the oldest of RECORDED calls is not complete, this one is not recorded,
- * and its number is -1: a rank that hangs does so in the oldest. */
+/* Returns the number of the call. Where the oldest of RECORDED calls is not complete this one is not recorded
+ * and has the number -1: a rank that hangs does so in the oldest. */
 long recorder_begin(Recorder *recorder, const RecordedCall *call);
 /* The call was waited for. */
 void recorder_end  (Recorder *recorder, long number);

@@ -487,7 +487,8 @@ static void rank_open(ThreadsJob *job, int rank)
     CHECK(rank_state->to_wake, "no memory for %d ranks", job->ranks);
     pthread_cond_init(&rank_state->wake, NULL);
     rank_state->transport = (Transport){
-        .abi = TRANSPORT_ABI, .kind = TRANSPORT_THREADS, .name = "threads", .rank = rank, .size = job->ranks, .self = rank_state,
+        .abi = TRANSPORT_ABI, .kind = TRANSPORT_THREADS, .name = "threads", .rank = rank,
+        .size = job->ranks, .self = rank_state,
         .group_open = threads_group_open, .group_close = threads_group_close,
         .all_gather = threads_all_gather, .all_to_all = threads_all_to_all,
         .send = threads_send, .recv = threads_recv, .poll = threads_poll, .test = threads_test,

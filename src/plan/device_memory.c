@@ -6,9 +6,9 @@
 #include "base/log.h"
 #include "tensor/gpu_model.h"
 
-/* DRIVER: the context of a process with its kernels' code and stacks, an estimate. PRODUCTS: code of cuBLASLt,
- * loaded kernel by kernel; its workspace is in an arena. LINK: 8 blocks of a communicator (comm/nccl.c), each
- * with a buffer of NCCL_BUFFSIZE, 4 MiB by NCCL's documentation, for a neighbour. */
+/* DRIVER: the context of a process with its kernels' code and stacks. PRODUCTS: code of cuBLASLt, loaded
+ * kernel by kernel; its workspace is in an arena. LINK: 8 blocks of a communicator (comm/nccl.c), each with a
+ * buffer of NCCL_BUFFSIZE, 4 MiB by NCCL's documentation, for a neighbour. */
 enum { DRIVER = 512 << 20, PRODUCTS = 64 << 20, LINK = 8 * 4 << 20 };
 
 /* Neighbours in the rings of NCCL: two of a communicator, one where it has two ranks. */

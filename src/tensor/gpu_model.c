@@ -9,8 +9,8 @@
 #define GIB  0x1p30
 #define TERA 1e12
 
-/* By the data sheets of their makers: what --gpu takes; a part of the name that the runtime gives, of which the
- * first that fits counts, so that longer names come first; memory; peaks in fp16, bf16, fp32; compute
+/* By the data sheets of their makers: what --gpu takes; a part of the name that the runtime gives, of which
+ * the first that fits counts, so that longer names come first; memory; peaks in fp16, bf16, fp32; compute
  * capability. Peaks are those of the boost clock: a GPU that is held at less power runs slower. */
 static const GpuModel models[] = {
     { "V100-PCIE-16GB", "V100-PCIE-16GB",  15.7 * GIB,    112 * TERA,      0 * TERA,    14 * TERA,  7.0 },

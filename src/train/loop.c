@@ -1,7 +1,7 @@
-/* The training loop. Ranks communicate in trainer_step, in evaluations and in checkpoints; signals and errors
- * of a rank are counted in the sums of a step, and only after a step in which there is one do flags need a
- * message of their own. Every decision between steps depends only on values that are the same on all ranks, so
- * that no rank leaves the loop alone. */
+/* The training loop. Ranks communicate in trainer_step, in evaluations and in checkpoints; signals and
+ * errors of a rank are counted in the sums of a step, and only after a step in which there is one do flags
+ * need a message of their own. Every decision between steps depends only on values that are the same on all
+ * ranks, so that no rank leaves the loop alone. */
 #include "train/measure.h"
 #include "train/evaluation.h"
 #include "train/step.h"

@@ -59,8 +59,10 @@ static void add_own_squares(Trainer *t)
     for (int i = 0; i < compressed->count; i++) {
         const CompressedPieces *x = &compressed->of[i];
         fill_zero(&t->queue, (FillZero){ .y = worker_1 });
-        for (int p = x->first; x->counts && p < x->end; p++)
-            if (t->update.optimizer.piece[p].saves) step_sums_add_squares(t, worker_1, t->update.optimizer.piece[p].g);
+        for (int p = x->first; x->counts && p < x->end; p++) {
+            const OptimizerPiece *piece = &t->update.optimizer.piece[p];
+            if (piece->saves) step_sums_add_squares(t, worker_1, piece->g);
+        }
         add_scaled(&t->queue, (AddScaled){ .y_1 = step_sums_own(t, SUM_SQUARES), .x_1 = worker_1,
                                            .factor = comm_size(x->workers) });
     }

@@ -50,9 +50,9 @@ void       trainer_leave_out(Trainer *trainer);
 /* A step without its update: gradients of the sum over tokens are in the buckets, loss sums and tokens in
  * StepNumbers.total_S. <-> all axes */
 void       trainer_gradients(Trainer *trainer);
-/* Micro-batch after micro-batch of a step or an evaluation whose first sample is `first`, from the prefetch of
- * a data set; q: NULL where the batch is the host's. Data that cannot be read are noted in TrainerInput.failed,
- * and all ranks stop after the step. */
+/* Micro-batch after micro-batch of a step or an evaluation whose first sample is `first`, from the prefetch
+ * of a data set; q: NULL where the batch is the host's. Data that cannot be read are noted in
+ * TrainerInput.failed, and all ranks stop after the step. */
 void       trainer_fill(Trainer *trainer, Queue *q, int set, Batch *batch, int64_t first);
 /* --exit-duration-in-mins is over. */
 bool       trainer_expired(const Trainer *trainer);

@@ -6,12 +6,12 @@
 /* What carries tensors between ranks, before the world is opened; trainer_comms_close closes it. Collective;
  * the same failure on all ranks. */
 Status       trainer_data_open  (Trainer *trainer, Transport *transport);
-/* Resolves an `auto` of config, with TrainConfig.device_transport as DeviceTransport has it. Collective over the
- * world; BAD_OPTION, the same on all ranks. */
+/* Resolves an `auto` of config, with TrainConfig.device_transport as DeviceTransport has it. Collective over
+ * the world; BAD_OPTION, the same on all ranks. */
 Status       trainer_choose_transport(DeviceTransport *chosen, const TrainConfig *config,
                                       Transport *transport);
 int          trainer_device_number(const Transport *transport);      /* of this rank */
-/* The communicators of the mesh. Collective; BAD_OPTION, on all ranks, where groups do not divide the ranks. */
+/* The communicators of the mesh. Collective; BAD_OPTION, on all ranks, where groups do not divide them. */
 Status       trainer_comms_open (Trainer *trainer);
 void         trainer_comms_close(Trainer *trainer);                  /* and world */
 /* x = its sum over all ranks: up to WORLD_NUMBERS numbers in F64, the same on all ranks afterwards. Over the
