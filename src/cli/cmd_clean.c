@@ -171,7 +171,7 @@ static Status records_read(CleanPlan *p, const Options *o)
     p->texts = text_rules(o);
     p->record     = (RecordPlan){
         .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
-        .repair = o->invalid_utf8.value == CHOICE_invalid_utf8_repair, .all_pages = o->all_pages,
+        .repair = repairs_utf8(o), .all_pages = o->all_pages,
     };
     p->contamination = (ContaminationPlan){ .path = o->decontaminate.text, .paths = o->decontaminate.count,
                                             .key = key ? o->clean_json_key.text[0] : "text",

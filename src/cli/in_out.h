@@ -34,6 +34,10 @@ static inline TextRules text_rules(const Options *o)
 {
     return (TextRules){ o->input_encoding, (int)o->zstd_window };
 }
+static inline bool repairs_utf8(const Options *o)
+{
+    return o->invalid_utf8.value == CHOICE_invalid_utf8_repair;
+}
 /* Applies --parse-special-tokens to an open tokenizer. BAD_OPTION where it has no special token that a text
  * could contain, because the option would then have no effect. */
 Status special_tokens(Tokenizer *t, const Options *o);

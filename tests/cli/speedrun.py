@@ -463,6 +463,14 @@ def one_text(folder):
     heldout, train = split_of(out, place)
     expect("a paragraph is on both sides", not set(paragraphs_of(heldout)) & set(paragraphs_of(train)))
     expect("more is lost than that", set(paragraphs_of(heldout) + paragraphs_of(train)) >= set(parts))
+    # A byte that is no UTF-8, far from the beginning of a file, costs the whole file, and can be repaired.
+    text = "\n\n".join(textwrap.fill(part, 60) for part in sentences(random.Random(14), 600)).encode()
+    open(os.path.join(folder, "broken.txt"), "wb").write(text[:-40] + b"\xff" + text[-40:])
+    done = run.jotun(*words(os.path.join(folder, "broken.txt"), out, "--flops", "3e10"), check=False)
+    expect(f"a broken byte: {done.stderr}", done.returncode == 1 and "--invalid-utf8 repair one of which a few bytes are wrong" in done.stderr)
+    shutil.rmtree(out)
+    heldout, train = split_of(out, os.path.join(folder, "broken.txt"), "--invalid-utf8", "repair")
+    expect("it is not repaired", sum("\ufffd" in text for text in heldout + train) == 1)
     # One line that never ends is cut at sentences.
     open(os.path.join(folder, "line.txt"), "w").write(" ".join(parts))
     heldout, train = split_of(out, os.path.join(folder, "line.txt"))

@@ -53,7 +53,7 @@ static Status size_check(const Options *o)
     return OK;
 }
 
-/* The words of the command line are inputs as well, before those of --input. */
+/* The words of the command line are inputs as well, after those of --input. */
 static Status take_words(Options *o)
 {
     OptionSource typed = option_source(SOURCE_COMMAND_LINE, "--input", "", "");

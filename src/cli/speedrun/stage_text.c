@@ -19,7 +19,7 @@ static const double clean_rate = 2e7;
 Status speedrun_inputs(SpeedrunInputs *found, const Options *o)
 {
     Inputs      in    = {0};
-    FormatRules rules = { input_block_kind(o), text_rules(o), false };
+    FormatRules rules = { input_block_kind(o), text_rules(o), repairs_utf8(o) };
     *found = (SpeedrunInputs){0};
     TRY(inputs_expand(&in, o->speedrun_input.text, o->speedrun_input.count, &rules));
     Status status = inputs_check_skipped(&in, o->skip_unreadable);
@@ -49,8 +49,9 @@ static void way_out(char *hint, size_t room, const Cleaned *c)
                  "; %" PRId64 " were skipped since they are not UTF-8 and %" PRId64
                  " since they have bytes 0: "
                  "--input-encoding UTF-16LE or UTF-16BE reads a text with bytes 0, --input-encoding "
-                 "ISO-8859-1 (Western Europe), SHIFT_JIS (Japanese) or another encoding a text without, and "
-                 "a file of another format, such as PDF or a program, is no text",
+                 "ISO-8859-1 (Western Europe), SHIFT_JIS (Japanese) or another encoding a text without, "
+                 "--invalid-utf8 repair one of which a few bytes are wrong, and a file of another format, "
+                 "such as PDF or a program, is no text",
                  c->not_utf8, c->with_nul);
     else if (c->broken > c->documents)
         snprintf(hint, room,
@@ -81,7 +82,8 @@ static Status unread_check(const Speedrun *s, const Cleaned *c)
     if (s->o->skip_unreadable || c->unread * 10 <= c->bytes_read) return OK;
     return fail(BAD_FILE, "--input %s: %.0f %% of its bytes could not be read, as %s says: %" PRId64
                 " documents are not UTF-8, %" PRId64 " have bytes 0 and %" PRId64 " are broken; "
-                "--input-encoding or --input-format reads them, or --skip-unreadable leaves them out",
+                "--input-encoding or --input-format reads them, --invalid-utf8 repair replaces single bytes "
+                "that are wrong, and --skip-unreadable leaves the documents out",
                 s->o->speedrun_input.text[0], 100 * (double)c->unread / (double)c->bytes_read,
                 speedrun_path(s, "clean.html"), c->not_utf8, c->with_nul, c->broken);
 }
@@ -124,6 +126,7 @@ Status stage_clean(Speedrun *s, json_t *facts)
     if (options_typed_by_person(o, OPTION_input_format))
         word_list_split(&words, "--input-format %s", o->input_format.word);
     if (o->skip_unreadable) word_list_add(&words, "--skip-unreadable");
+    if (repairs_utf8(o)) word_list_split(&words, "--invalid-utf8 repair");
     if (o->input_encoding) word_list_option(&words, "--input-encoding", o->input_encoding);
     if (options_typed_by_person(o, OPTION_zstd_window))
         word_list_split(&words, "--zstd-window-log %" PRId64, o->zstd_window);

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/team.h"
+#include "cli/in_out.h"
 #include "cli/run_state.h"
 #include "cli/speedrun/speedrun.h"
 #include "cli/text_file.h"
@@ -57,6 +58,7 @@ static json_t *asked(const Options *o)
         json_object_set_new(asked, "input-format", json_string(o->input_format.word));
     if (options_typed_by_person(o, OPTION_speedrun_heldout))
         json_object_set_new(asked, "heldout", json_string(o->speedrun_heldout));
+    if (repairs_utf8(o)) json_object_set_new(asked, "invalid-utf8", json_string(o->invalid_utf8.word));
     if (o->input_encoding) json_object_set_new(asked, "input-encoding", json_string(o->input_encoding));
     if (options_typed_by_person(o, OPTION_clean_json_key))
         json_object_set_new(asked, "json-keys", words_json(o->clean_json_key.text, o->clean_json_key.count));
@@ -192,8 +194,8 @@ static void show_words(const WordList *words)
 static void threads_add(WordList *words, const Options *o)
 {
     static const struct { const char *command, *option; } takes[] = {
-        { "clean", "--workers" }, { "prepare", "--workers" }, { "tokenizer", "--threads" }, { "train", "--threads" },
-        { "eval", "--threads" },
+        { "clean", "--workers" },     { "prepare", "--workers" }, { "tokenizer", "--threads" },
+        { "train", "--threads" },     { "eval", "--threads" },
     };
     for (int i = 0; o->tool_threads && i < COUNT(takes); i++)
         if (!strcmp(words->word[0], takes[i].command))
