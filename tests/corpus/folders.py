@@ -57,13 +57,13 @@ MARKDOWN = "# Title\n\n%s\n- one\n- two\n\n```\ncode of a\nprogram\n```\n\n| a |
 
 # name, files, options, and the documents in any order, or words that the message of a stop has; after a fifth entry, words of the log
 FOLDERS = [
-    ("wrapped novels", {"a.txt": wrapped(A), "b.txt": wrapped(B, 65)}, (), [joined(A), joined(B)], "2 files are one document each"),
+    ("wrapped novels", {"a.txt": wrapped(A), "b.txt": wrapped(B, 65)}, (), [joined(A), joined(B)], "2 of the files are one document each"),
     ("novels with indents", {"a.txt": wrapped(A, 70, "  ")}, (), ["\n".join("  " + p for p in A)]),
     ("one as .md", {"a.txt": wrapped(A), "b.md": wrapped(B)}, (), [joined(A), joined(B)]),
     ("with line ends of Windows", {"a.txt": wrapped(A).replace("\n", "\r\n")}, (), [joined(A)]),
     ("compressed", {"a.txt.gz": gzip.compress(wrapped(A).encode()), "b.md.bz2": bz2.compress(wrapped(B).encode())}, (), [joined(A), joined(B)]),
     ("a document on each line", {"a.txt": "\n".join(SENTENCES) + "\n", "b.txt": "\n".join(A) + "\n"}, (), SENTENCES + A),
-    ("lines, and a novel", {"a.txt": "\n".join(SENTENCES) + "\n", "b.txt": wrapped(A)}, (), SENTENCES + [joined(A)], "others have a document on each line"),
+    ("lines, and a novel", {"a.txt": "\n".join(SENTENCES) + "\n", "b.txt": wrapped(A)}, (), SENTENCES + [joined(A)], "1 have a document on each line (txt)"),
     ("the novel as lines after all", {"b.txt": "One wrapped\nline here\n" * 9 + wrapped(A)}, ("--input-format", "txt", "--dedup", "none"), 18 + len(wrapped(A).split("\n")) - 1 - wrapped(A).count("\n\n")),
     ("paragraphs that are not wrapped", {"a.txt": joined(A) + "\n"}, (), [joined(A)]),
     ("verse", {"a.txt": "\n\n".join(STANZAS) + "\n"}, (), ["\n\n".join(STANZAS)]),

@@ -1,10 +1,11 @@
-/* Any bytes as a text of each markup: it ends, valid UTF-8 stays valid, and nothing but line ends, blanks and soft hyphens is lost or
+/* Any bytes as a text of each markup, and as the beginning of a file whose format is to be found: it ends, valid UTF-8 stays valid, and nothing but line ends, blanks and soft hyphens is lost or
  * added. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/utf8.h"
 #include "corpus/prose/html_to_text.h"
 #include "corpus/prose/reflow.h"
+#include "corpus/read/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -40,6 +41,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         free(after);
     }
     lines_look(text, length);
+    FileFormat format;
+    for (int i = 0; i < 4; i++) {
+        static const char *const name[] = { "a.txt", "a", "a.xml", "-" };
+        if (format_by_beginning(&format, name[i], BLOCK_AUTO, text, length) == OK && format.kind <= BLOCK_AUTO) abort();
+    }
     free(text);
     return 0;
 }

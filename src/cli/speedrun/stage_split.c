@@ -347,7 +347,11 @@ static Status split_plan(const Speedrun *s, Split *p)
     const char *path = speedrun_path(s, "clean.jsonl");
     RecipeAsk   ask  = speedrun_ask(s->o);
     TRY(heldout_read(&p->rule, &p->share, s->o->speedrun_heldout));
-    p->total = (int64_t)speedrun_number(s, "clean", "bytes");
+    double bytes = speedrun_number(s, "clean", "bytes");
+    if (!(bytes > 0))
+        return fail(BAD_FILE, "%s: does not say how many bytes the cleaned texts have; remove the directory "
+                    "to begin from nothing", speedrun_path(s, "speedrun.json"));
+    p->total = (int64_t)bytes;
     sizes_choose(p);
     TRY(pieces_count(p, path));
     p->within = p->documents + p->pieces < 2;
@@ -374,9 +378,8 @@ static void split_log(const Split *p, const Side side[2])
              side[TRAIN].documents, side[TRAIN].bytes, side[HELDOUT].documents, side[HELDOUT].bytes,
              which[p->rule]);
     if (p->repeated)
-        log_line("speedrun: %" PRId64 " paragraph%s of %" PRId64 " bytes of the text held out %s left out of "
-                 "the text to train on, which has them as well", p->repeated, p->repeated == 1 ? "" : "s",
-                 p->repeated_bytes, p->repeated == 1 ? "is" : "are");
+        log_line("speedrun: paragraphs that are held out, and therefore removed from the text to train on: "
+                 "%" PRId64 " of %" PRId64 " bytes", p->repeated, p->repeated_bytes);
     if (p->left_out)
         log_line("speedrun: %" PRId64 " documents more than the run can read are left out, by their hashes",
                  p->left_out);

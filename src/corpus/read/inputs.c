@@ -99,10 +99,11 @@ void inputs_log(const Inputs *in, const char *command)
         whole += in->kind[i] == BLOCK_FILES;
         lines += in->kind[i] == BLOCK_TEXT;
     }
-    if (whole)
-        log_line("%s: %" PRId64 " %s one document%s (as with --input-format files)%s", command, whole,
-                 whole == 1 ? "file is" : "files are", whole == 1 ? "" : " each",
-                 lines ? ", others have a document on each line" : "");
+    if (whole && lines)
+        log_line("%s: %" PRId64 " of the files are one document each (--input-format files), %" PRId64
+                 " have a document on each line (txt)", command, whole, lines);
+    else if (whole)
+        log_line("%s: %" PRId64 " of the files are one document each (--input-format files)", command, whole);
     if (in->hidden)
         log_line("%s: %" PRId64 " hidden files, links to directories and the like are left out", command,
                  in->hidden);
