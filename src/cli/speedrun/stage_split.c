@@ -77,17 +77,16 @@ Status speedrun_check_heldout(const Options *o)
 
 /* ---- pieces of a document ---- */
 
-/* Behind the first line end from `from` on that a blank line follows, or before `stop` none; -1. */
+/* Where the next paragraph begins after a blank line; -1: nowhere from `from` to `stop`. */
 static int64_t after_paragraph(const char *text, int64_t from, int64_t stop)
 {
-    for (const char *at = text + from; (at = memmem(at, (size_t)(text + stop - at), "\n\n", 2)); at++) {
-        while (at < text + stop && *at == '\n') at++;
-        return at - text;
-    }
-    return -1;
+    const char *at = memmem(text + from, (size_t)(stop - from), "\n\n", 2);
+    if (!at) return -1;
+    while (at < text + stop && *at == '\n') at++;
+    return at - text;
 }
 
-/* Behind the end of a sentence, else behind a blank, else between two characters. */
+/* Where the next sentence begins, else the next word, else the next character. */
 static int64_t after_sentence(const char *text, int64_t from, int64_t stop)
 {
     int64_t blank = -1;
@@ -109,12 +108,9 @@ static int64_t piece_end(const Split *p, const char *text, int64_t bytes, int64_
     if (bytes <= p->whole_most || bytes - least < p->piece / 2) return bytes;
     if (most > bytes) most = bytes;
     end = after_paragraph(text, least, most);
-    if (end < 0 && p->within) {
-        const char *line = memchr(text + least, '\n', (size_t)(most - least));
-        end = line ? line - text + 1 : after_sentence(text, least, most);
-    } else if (end < 0) {
-        const char *line = memchr(text + least, '\n', (size_t)(bytes - least));
-        end = line ? line - text + 1 : bytes;
+    if (end < 0) {
+        const char *line = memchr(text + least, '\n', (size_t)((p->within ? most : bytes) - least));
+        end = line ? line - text + 1 : p->within ? after_sentence(text, least, most) : bytes;
     }
     return bytes - end < p->piece / 2 ? bytes : end;
 }
