@@ -32,6 +32,7 @@ def cpu_seconds(command, folder):
 def benchmarks(text, tokenizers, langid, lines, llama3):
     """Name, program, arguments; output is written to the directory the program runs in."""
     model = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --micro-batch-size 4 --global-batch-size 8 --train-iters 12 --lr 1e-3".split()
+    train = ["train", "--data-path", "prepared_text_document", "--tokenizer", tokenizers, *model]
     return [
         ("encode, GPT-2", "bench_text", [tokenizers, text, "2"]),
         ("encode, cl100k", "bench_text", [os.path.join(tokenizers, "cl100k_base.tiktoken"), text, "1"]),
@@ -47,7 +48,9 @@ def benchmarks(text, tokenizers, langid, lines, llama3):
         ("clean, all stages", "jotun", ["clean", "--input", text, "--output", "clean.txt", "--charset", "sv", "--quality", "gopher", "--near-threshold", "0.8", "--workers", "1", "--restart"]),
         ("order of samples", "bench_order", ["1000000000"]),
         ("loader", "bench_loader", ["30000000"]),
-        ("training step", "jotun", ["train", "--data-path", "prepared_text_document", "--tokenizer", tokenizers, "--threads", "1", *model]),
+        ("training step", "jotun", [*train, "--threads", "1"]),
+        ("training step, bf16", "jotun", [*train, "--threads", "1", "--bf16"]),
+        ("training step, 2 ranks", "jotun", [*train, "--threads", "1", "--ranks", "2", "--zero-stage", "1"]),
     ]
 
 

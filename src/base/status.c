@@ -14,6 +14,7 @@ static _Thread_local char          last_text[FAIL_BYTES];
 static _Thread_local ThreadContext current = { .rank = -1, .step = -1, .unit = -1 };
 static _Atomic(void (*)(void)) before_abort;
 static _Atomic(void (*)(int)) abort_hook;       /* NULL until the transport sets it */
+static _Atomic(const char *) advice;            /* NULL: none */
 static atomic_int stop_signal = SIGINT;         /* lock-free, so that a signal handler may write it */
 
 Status fail(Status code, const char *format, ...)
@@ -90,7 +91,7 @@ static const char *directory_and_file(const char *path)
 /* It must not allocate, since it also reports an exhausted memory. */
 void stop_world(const char *file, int line, const char *format, ...)
 {
-    char    text[FAIL_BYTES], host[65] = "", out[FAIL_BYTES + 512] = "";
+    char    text[FAIL_BYTES], host[65] = "", out[2 * FAIL_BYTES] = "";
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -103,7 +104,7 @@ void stop_world(const char *file, int line, const char *format, ...)
     if (current.step >= 0) message_add(out, sizeof out, ", step %ld", current.step);
     if (current.op)        message_add(out, sizeof out, ", in %s", current.op);
     message_add(out, sizeof out - 1, ": %s (%s:%d)", text, directory_and_file(file), line);
-    message_add(out, sizeof out, "\n");
+    message_add(out, sizeof out, "\n%s", stop_world_advised());
     log_write(out, strlen(out));                        /* one call: lines of two ranks do not mix */
 
     /* _exit and not exit: handlers registered with atexit would wait for threads and ranks that no longer
@@ -113,6 +114,14 @@ void stop_world(const char *file, int line, const char *format, ...)
     void (*hook)(int) = atomic_load(&abort_hook);
     if (hook) hook(3);
     _exit(3);
+}
+
+void stop_world_advice(const char *line) { atomic_store(&advice, line); }
+
+const char *stop_world_advised(void)
+{
+    const char *line = atomic_load(&advice);
+    return line ? line : "";
 }
 
 void stop_world_before(void (*before)(void))           { atomic_store(&before_abort, before); }

@@ -72,6 +72,10 @@ void stop_world(const char *file, int line, const char *format, ...)
 /* Registers the transport's abort, which stop_world calls so that the ranks of other processes end as
  * well. */
 void stop_world_hook(void (*abort_job)(int exit_code));
+/* A line, with its newline, that stop_world and the watchdog write after their messages: how the run can be
+ * resumed. The text lives as long as the process. Set before ranks start. */
+void stop_world_advice(const char *line);
+const char *stop_world_advised(void);                    /* "": nothing was set */
 /* Registers what stop_world calls before that, such as the end of work on devices. */
 void stop_world_before(void (*before)(void));
 #ifdef __cplusplus

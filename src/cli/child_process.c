@@ -82,7 +82,8 @@ bool child_succeeded(int state) { return WIFEXITED(state) && WEXITSTATUS(state) 
 void child_end_words(char *text, size_t room, int state)
 {
     if (WIFSIGNALED(state))
-        snprintf(text, room, "ended by signal %d (%s)", WTERMSIG(state), strsignal(WTERMSIG(state)));
+        snprintf(text, room, "ended by signal %d (%s)%s", WTERMSIG(state), strsignal(WTERMSIG(state)),
+                 WTERMSIG(state) == SIGKILL ? "; dmesg tells whether memory ran out" : "");
     else snprintf(text, room, "exit code %d", WEXITSTATUS(state));
 }
 

@@ -24,7 +24,7 @@ Status child_start(pid_t *process, ChildStart start);
 bool child_ended(pid_t process, int *state);
 /* Exit code 0 */
 bool child_succeeded(int state);
-/* "exit code 1" or "ended by signal 9 (Killed)" */
+/* "exit code 1" or "ended by signal 15 (Terminated)" */
 void child_end_words(char *text, size_t room, int state);
 
 /* The words of a command line that grows. */

@@ -276,7 +276,7 @@ Status cmd_run(Options *o)
     TRY(command_find(&command, &used, o->words.count, (char **)o->words.text));
     if (!command_divides(command))
         return fail(BAD_USAGE, "%s runs as one process; start it without jotun run", command->name);
-    socket_raise_limit();                             /* a pipe for each rank */
+    TRY(socket_raise_limit(run.count, "a pipe for each of %d ranks", run.count));
     signal(SIGCHLD, SIG_DFL);                         /* where it is ignored no child can be waited for */
     run.rank = calloc((size_t)run.count, sizeof *run.rank);
     if (!run.rank) return fail(NO_MEMORY, "no memory for %d ranks", run.count);

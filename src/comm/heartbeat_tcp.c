@@ -1,7 +1,7 @@
 /* The TCP star of the watchdog. Rank 0 listens on a free port and distributes address, port and a random
- * cookie over the world comm; the others connect and send the cookie and their rank. Frames have a fixed
- * size, followed by a list of ranks, in the byte order and layout of the machine, since all ranks run
- * the same binary. */
+ * key over the world comm; the others connect, prove that they know the key, and say which rank they are.
+ * Frames have a fixed size, followed by a list of ranks, in the byte order and layout of the machine, since
+ * all ranks run the same binary. */
 #include "comm/heartbeat_tcp.h"
 
 #include <errno.h>
@@ -9,19 +9,20 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/array.h"
+#include "base/seam.h"
 #include "comm/agree.h"
-#include "comm/socket.h"
+#include "comm/tcp/guest.h"
 
-/* COOKIE: bytes, 128 bits that cannot be guessed. BLOCK_SECONDS bounds the reads and writes that wait: the
- * first message of a connection, and its end. FLUSH_MS is short because the job has failed already.
- * ADDRESSES: of a host, that the others look at. */
-enum { COOKIE = 16, CONNECT_MS = 30000, BLOCK_SECONDS = 2, FLUSH_MS = 200, FLUSH_STEP_MS = 5, ADDRESSES = 8 };
-typedef struct { uint8_t cookie[COOKIE]; SocketAddress address; } ConnectOffer;
-typedef struct { uint8_t cookie[COOKIE]; int32_t rank; } Hello;
+/* CONNECT_SECONDS: for a network that comes up late. BLOCK_SECONDS bounds the reads and writes that wait, at
+ * the end of a connection. FLUSH_MS is short because the job has failed already. ADDRESSES: of a host, that
+ * the others look at. */
+enum { CONNECT_SECONDS = 30, RETRY_MS = 100, BLOCK_SECONDS = 2, FLUSH_MS = 200, FLUSH_STEP_MS = 5,
+       ADDRESSES = 8 };
+static const int64_t SECOND = 1000000000;
+typedef struct { TcpKey key; SocketAddress address; } ConnectOffer;
 
 /* Called right after the failing call, while errno is still its own. */
 static Status tcp_failed(const char *what)
@@ -53,71 +54,79 @@ static SocketAddress own_address(const Comm *world, const SocketAddress *all, bo
     return (SocketAddress){ .ip = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
 }
 
+/* No reader may wait for ever for the end of a connection. */
+static void set_blocking(int fd)
+{
+    struct timeval limit = { .tv_sec = BLOCK_SECONDS };
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    CHECK(fcntl(fd, F_SETFL, 0) == 0, "fcntl: %s", strerror(errno));
+}
+
 /* ---- rank 0 ---- */
 static Status listener_open(int *listener, ConnectOffer *offer, const SocketAddress *at)
 {
     offer->address = *at;
     *listener = socket_listen(at, &offer->address.port);
     if (*listener < 0) return tcp_failed("rank 0 cannot listen");
-    if (getrandom(offer->cookie, COOKIE, 0) != COOKIE) return tcp_failed("no random bytes");
+    tcp_random(&offer->key, sizeof offer->key);
     return OK;
 }
 
-/* No Nagle delay: a frame that waits for the next one would be a late heartbeat. */
-static void set_socket_options(int fd)
+/* Until all other ranks are connected. fd: of heartbeat_tcp_open; last: seam.clock when one was connected. */
+typedef struct { int *fd, connected; const TcpKey *key; int64_t last; } Accepting;
+
+static const TcpKey *key_of(void *self, uint32_t purpose)
 {
-    struct timeval limit = { .tv_sec = BLOCK_SECONDS };
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    socket_options(fd);
+    return purpose == HELLO_WATCHDOG ? ((Accepting *)self)->key : NULL;
 }
 
-/* The right cookie, and a rank that exists and is not connected yet. */
-static bool hello_valid(int fd, const ConnectOffer *offer, const int *connected, int size, int *rank)
+static Verdict admit(void *self, const Hello *hello)
 {
-    Hello hello;
-    if (recv(fd, &hello, sizeof hello, MSG_WAITALL) != (ssize_t)sizeof hello) return false;
-    *rank = hello.rank;
-    return memcmp(hello.cookie, offer->cookie, COOKIE) == 0 && *rank > 0 && *rank < size &&
-           connected[*rank] < 0;
+    return ((Accepting *)self)->fd[hello->rank] < 0 ? WELCOME : RANK_TWICE;
 }
 
-/* Accepts until all other ranks are connected. Other programs, such as port scanners, may connect too. */
+static void take(void *self, const Hello *hello, int fd)
+{
+    Accepting *a = self;
+    set_blocking(fd);
+    a->fd[hello->rank] = fd;
+    a->connected++;
+    a->last = seam.clock();
+}
+
 static Status accept_ranks(int *fd, int size, int listener, const ConnectOffer *offer)
 {
-    for (int connected_ranks = 0; connected_ranks < size - 1; ) {
-        struct pollfd ready = { .fd = listener, .events = POLLIN };
-        if (poll(&ready, 1, CONNECT_MS) <= 0)
-            return fail(IO_FAILED,
-                        "watchdog: %d of %d ranks have not connected to rank 0 in %d s; a firewall between "
-                        "the hosts may be the cause; --watchdog-seconds 0 trains without a watchdog",
-                        size - 1 - connected_ranks, size - 1, CONNECT_MS / 1000);
-        int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC), rank;
-        if (peer < 0) return tcp_failed("rank 0 cannot accept");
-        set_socket_options(peer);
-        if (hello_valid(peer, offer, fd, size, &rank)) {
-            fd[rank] = peer;
-            connected_ranks++;
-        } else {
-            close(peer);                             /* not a rank of this job */
-        }
+    Accepting a = { .fd = fd, .key = &offer->key, .last = seam.clock() };
+    Guests   *guests = guests_open(&(GuestHost){ .self = &a, .size = size, .key = key_of, .admit = admit,
+                                                 .take = take }, listener);
+    struct pollfd ready = { .fd = guests_poller(guests), .events = POLLIN };
+    while (a.connected < size - 1 && seam.clock() - a.last <= CONNECT_SECONDS * SECOND) {
+        if (poll(&ready, 1, 1000) > 0) guests_progress(guests);
+        guests_expire(guests);
     }
-    return OK;
+    guests_close(guests);
+    if (a.connected == size - 1) return OK;
+    return fail(IO_FAILED, "watchdog: %d of %d ranks have not connected to rank 0 in %d s; a firewall "
+                "between the hosts may be the cause; --watchdog-seconds 0 trains without a watchdog",
+                size - 1 - a.connected, size - 1, CONNECT_SECONDS);
 }
 
 /* ---- the other ranks ---- */
-static Status connect_to_rank0(int *fd, int rank, const ConnectOffer *offer)
+/* Rank 0 listens already, so only a dead one refuses a connection; a network may still come up. */
+static Status connect_to_rank0(int *fd, const Comm *world, const ConnectOffer *offer)
 {
-    Hello hello = { .rank = rank };
-    memcpy(hello.cookie, offer->cookie, COOKIE);
-    *fd = socket_connect(&offer->address);
-    if (*fd < 0) return tcp_failed("cannot connect to rank 0");
-    struct pollfd ready = { .fd = *fd, .events = POLLOUT };
-    errno = poll(&ready, 1, CONNECT_MS) > 0 ? socket_error(*fd) : ETIMEDOUT;
-    if (errno != 0 || fcntl(*fd, F_SETFL, 0) != 0) return tcp_failed("cannot connect to rank 0");
-    set_socket_options(*fd);
-    if (send(*fd, &hello, sizeof hello, MSG_NOSIGNAL) != (ssize_t)sizeof hello)
-        return tcp_failed("rank 0 does not read");
+    Hello hello = { .purpose = HELLO_WATCHDOG, .rank = world->rank, .size = world->size };
+    Greeting greeting;
+    int64_t  end = seam.clock() + CONNECT_SECONDS * SECOND;
+    GreetingState state;
+    while ((state = greeting_try(&greeting, &offer->address, hello, &offer->key)) == GREETING_CLOSED) {
+        if (errno == ECONNREFUSED || seam.clock() > end) return tcp_failed("cannot connect to rank 0");
+        usleep(RETRY_MS * 1000);
+    }
+    errno = EACCES;
+    if (state != GREETING_DONE) return tcp_failed("rank 0 refuses the connection");
+    set_blocking(*fd = greeting.fd);
     return OK;
 }
 
@@ -131,7 +140,9 @@ static Status offer_make(int *listener, ConnectOffer *offer, Comm *world, bool o
     comm_gather_bytes(world, "watchdog", all, mine, sizeof mine);
     SocketAddress own = own_address(world, all, one_host);
     free(all);
-    return world->rank == 0 ? listener_open(listener, offer, &own) : OK;
+    if (world->rank != 0) return OK;
+    TRY(socket_raise_limit(world->size - 1, "the watchdog's connections to %d ranks", world->size - 1));
+    return listener_open(listener, offer, &own);
 }
 
 Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host)
@@ -143,7 +154,7 @@ Status heartbeat_tcp_open(int *fd, Comm *world, bool one_host)
     if (status == OK) {
         comm_broadcast_bytes(world, &offer, sizeof offer, 0);
         status = agree(world, world->rank == 0 ? accept_ranks(fd, world->size, listener, &offer)
-                                               : connect_to_rank0(&fd[0], world->rank, &offer));
+                                               : connect_to_rank0(&fd[0], world, &offer));
     }
     if (listener >= 0) close(listener);
     return status;
@@ -209,26 +220,38 @@ static ReceivedState receive_bytes(int fd, ReceivedFrame *received, void *to, si
     return RECEIVED_FRAME;
 }
 
-/* The bytes come from a network: kind, count and the names of the collective are made safe before they
- * are used. Without memory for the members the bytes stay in the socket for the next call. */
-ReceivedState heartbeat_tcp_recv(int fd, ReceivedFrame *received, int capacity)
+/* Kind, ranks and names come from a network. */
+static bool head_is_valid(HeartbeatFrame *frame, int from, int size)
+{
+    RankProgress *said = &frame->progress;                       /* names from outside need not end */
+    said->comm[HEARTBEAT_NAME - 1] = said->verb[HEARTBEAT_NAME - 1] = said->work[HEARTBEAT_NAME - 1] = '\0';
+    return frame->kind >= FRAME_PROGRESS && frame->kind <= FRAME_STOP && frame->rank == from &&
+           frame->victim >= -1 && frame->victim < size && frame->members >= 0 && frame->members <= size;
+}
+
+static bool members_are_valid(const int *members, int count, int size)
+{
+    for (int i = 0; i < count; i++)
+        if (members[i] < 0 || members[i] >= size) return false;
+    return true;
+}
+
+/* Without memory for the members the bytes stay in the socket for the next call. */
+ReceivedState heartbeat_tcp_recv(int fd, ReceivedFrame *received, int from, int size)
 {
     HeartbeatFrame *frame = &received->frame;
     size_t head = sizeof *frame;
     ReceivedState state = receive_bytes(fd, received, frame, 0, head);
     if (state != RECEIVED_FRAME) return state;
-    if (frame->kind < FRAME_PROGRESS || frame->kind > FRAME_STOP || frame->members < 0 ||
-        frame->members > capacity)
-        return RECEIVED_CLOSED;
-    RankProgress *said = &frame->progress;                       /* names from outside need not end */
-    said->comm[HEARTBEAT_NAME - 1] = said->verb[HEARTBEAT_NAME - 1] = said->work[HEARTBEAT_NAME - 1] = '\0';
+    if (!head_is_valid(frame, from, size)) return RECEIVED_INVALID;
     if (frame->members > 0) {
         size_t bytes = (size_t)frame->members * sizeof *received->members;
         if (ARRAY_RESERVE(received->members, received->room, frame->members) != OK) return RECEIVED_PART;
         state = receive_bytes(fd, received, received->members, head, head + bytes);
+        if (state != RECEIVED_FRAME) return state;
     }
-    if (state == RECEIVED_FRAME) received->count = 0;
-    return state;
+    received->count = 0;
+    return members_are_valid(received->members, frame->members, size) ? RECEIVED_FRAME : RECEIVED_INVALID;
 }
 
 /* close() with unread bytes sends RST, which discards what the system has not sent yet: the connections are

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/array.h"
+#include "base/message.h"
 #include "comm/comm_internal.h"
 #include "comm/start.h"
 #include "comm/tcp/tcp.h"
@@ -12,22 +13,29 @@
 /* The first row whose variables are set is taken. A launcher may run within another, whose variables are set
  * too: `jotun run` and torchrun start their processes last, and Open MPI's mpirun sets those of PMIx as well.
  * PMIx does not show which MPI library the program uses. srun also starts ordinary programs, as a job step
- * of one task, and one task is no start of ranks. */
+ * of one task, and one task is no start of ranks.
+ *
+ * A variable names the job only where the launcher itself gives the same one to every rank. Each host's agent
+ * of torchrun has a TORCHELASTIC_RESTART_COUNT of its own, which leaves out restarts for another host's
+ * failure. A launcher that sets RANK may work by ssh, and then only the first host has SLURM_JOB_ID or
+ * PBS_JOBID. */
 static const Launcher launchers[] = {
     { "jotun run", { "JOTUN_LAUNCHER", "RANK", "WORLD_SIZE" }, "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
-      "LOCAL_RANK", false, JOIN_MASTER, NULL },
+      "LOCAL_RANK", false, JOIN_MASTER, NULL, { NULL } },
     { "torchrun", { "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE" }, "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
-      "LOCAL_RANK", true, JOIN_NEXT_PORT, NULL },
+      "LOCAL_RANK", true, JOIN_NEXT_PORT, NULL, { "TORCHELASTIC_RUN_ID" } },
     { "Open MPI", { "OMPI_COMM_WORLD_SIZE" }, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-      "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", false, JOIN_MPI, &mpi_openmpi },
+      "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", false, JOIN_MPI, &mpi_openmpi,
+      { NULL } },
     { "MPICH", { "PMI_SIZE", "PMI_RANK" }, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MPI_LOCALRANKID",
-      false, JOIN_MPI, &mpi_mpich },
+      false, JOIN_MPI, &mpi_mpich, { NULL } },
     { "srun (PMIx)", { "PMIX_NAMESPACE", "PMIX_RANK" }, "PMIX_RANK", "SLURM_STEP_NUM_TASKS",
-      "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", true, JOIN_MPI, NULL },
+      "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", true, JOIN_MPI, NULL, { NULL } },
     { "the launcher (RANK)", { "RANK", "WORLD_SIZE", "MASTER_ADDR" }, "RANK", "WORLD_SIZE",
-      "LOCAL_WORLD_SIZE", "LOCAL_RANK", true, JOIN_NEXT_PORT, NULL },
+      "LOCAL_WORLD_SIZE", "LOCAL_RANK", true, JOIN_NEXT_PORT, NULL, { NULL } },
     { "srun", { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID" }, "SLURM_PROCID",
-      "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", true, JOIN_SLURM, NULL },
+      "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE", "SLURM_LOCALID", true, JOIN_SLURM, NULL,
+      { "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT" } },
 };
 
 /* The number that a variable begins with: SLURM_STEP_TASKS_PER_NODE is "8(x4)". */
@@ -160,10 +168,20 @@ static Status rank0_of(char host[256], int *port, const Launcher *l, int control
     return OK;
 }
 
+/* "SLURM_JOB_ID=7 SLURM_STEP_ID=0" */
+static void job_of(char job[256], const Launcher *l)
+{
+    *job = '\0';
+    for (int i = 0; i < 3 && l->job[i]; i++)
+        if (getenv(l->job[i]))
+            message_add(job, 256, "%s%s=%s", *job ? " " : "", l->job[i], getenv(l->job[i]));
+}
+
 static Status tcp_open(Transport **transport, const Launcher *l, double seconds, int control_port)
 {
-    char host[256], secret[SECRET_BYTES];
-    TcpStart start = { .host = host, .launcher = l->name, .secret = secret };
+    char host[256], secret[SECRET_BYTES], job[256];
+    TcpStart start = { .host = host, .launcher = l->name, .secret = secret, .job = job };
+    job_of(job, l);
     TRY(number_read(&start.size, l, l->started, 1, 65536));
     TRY(number_read(&start.rank, l, l->rank, 0, start.size - 1));
     TRY(rank0_of(host, &start.port, l, control_port));

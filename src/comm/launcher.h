@@ -13,12 +13,14 @@ extern const MpiLibrary mpi_openmpi, mpi_mpich;
  * the job. */
 typedef enum { JOIN_MPI, JOIN_MASTER, JOIN_NEXT_PORT, JOIN_SLURM } Join;
 /* Names of environment variables. mark: all of them are set. started: the number of processes; rank: of this
- * one; local, place: the same on this host. one: one process is a start without ranks. */
+ * one; local, place: the same on this host. one: one process is a start without ranks. job: what is equal on
+ * all ranks of a job, and differs between jobs. */
 typedef struct {
     const char *name, *mark[3], *rank, *started, *local, *place;
     bool        one;
     Join        join;
     const MpiLibrary *mpi;
+    const char *job[3];
 } Launcher;
 
 bool   mpi_plugin_exists(const Launcher *launcher);

@@ -120,7 +120,8 @@ static void pair_connect(NcclData *n, DataGroup *g)
     if (g->count != 2) return;
     const ArenaMemory *memory = g->lane.memory;
     char *byte = memory->take(memory->context, 2);
-    CHECK(byte, "no memory to connect the ranks of %s", g->name);
+    CHECK(byte, "%s has no memory left to connect the ranks of %s; nvidia-smi shows which programs hold it",
+          memory->where, g->name);
     nccl_check(n, g, n->nccl.GroupStart(), "connecting");
     void *stream = queue_stream(&g->lane);
     nccl_check(n, g, n->nccl.Send(byte, 1, NCCL_U8, 1 - g->rank, g->comm, stream), "connecting");
@@ -402,10 +403,10 @@ static bool nccl_is_complete(void *transport, int number)
     if (!on_device(number)) return true;              /* the heartbeat shows it while it is waited for */
     check_groups(n);
     pthread_mutex_lock(&n->lock);
-    const NcclCall *c = call_of(n, number);
-    bool passed = c->uses != (number >> 12 & (USES - 1)) || (c->issued && queue_event_passed(&c->done));
+    const NcclCall c = *call_of(n, number);
     pthread_mutex_unlock(&n->lock);
-    return passed;
+    /* without the lock, which an abort takes: a device that has failed stops the job in this question */
+    return c.uses != (number >> 12 & (USES - 1)) || (c.issued && queue_event_passed(&c.done));
 }
 
 static bool nccl_done(DataTransport *d, int number)

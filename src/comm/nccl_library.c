@@ -18,12 +18,16 @@ Status nccl_open(Nccl *nccl)
         nccl->name    = row[i].name;
         if (!nccl->library && i == 0) strncat(why, dlerror(), sizeof why - 1);
     }
-    if (!nccl->library) return fail(BAD_OPTION, "the library NCCL cannot be opened: %s", why);
+    if (!nccl->library)
+        return fail(BAD_OPTION, "the library NCCL cannot be opened: %s (LD_LIBRARY_PATH names its folder)",
+                    why);
 #define NCCL_FIND(result, function, arguments) *(void **)&nccl->function = dlsym(nccl->library, "nccl" #function);
     NCCL_FUNCTIONS(NCCL_FIND)
 #undef NCCL_FIND
 #define NCCL_TEST(result, function, arguments) \
-    if (!nccl->function) return fail(BAD_OPTION, "%s has no function nccl" #function, nccl->name);
+    if (!nccl->function)                                        \
+        return fail(BAD_OPTION, "%s has no function nccl" #function ", which it has from 2.18 on", \
+                    nccl->name);
     NCCL_FUNCTIONS(NCCL_TEST)
 #undef NCCL_TEST
     return OK;

@@ -7,13 +7,16 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096 };              /* ranks that connect at the same time */
+/* BACKLOG: ranks that connect at the same time. OTHER_DESCRIPTORS: for files, and for connections that are
+ * not counted one by one. */
+enum { BACKLOG = 4096, OTHER_DESCRIPTORS = 32 };
 static const uint8_t ipv4_prefix[12] = { [10] = 0xff, [11] = 0xff };
 
 /* ---- addresses ---- */
@@ -201,12 +204,26 @@ int socket_connect(const SocketAddress *to)
     return fd;
 }
 
-void socket_raise_limit(void)
+/* A new descriptor gets the lowest number that is free, and so tells how many are in use. */
+Status socket_raise_limit(int connections, const char *format, ...)
 {
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0) return OK;
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0) close(fd);
+    rlim_t wanted = (rlim_t)(fd < 0 ? 0 : fd) + (rlim_t)connections + OTHER_DESCRIPTORS;
+    if (connections == 0 || files.rlim_max == RLIM_INFINITY || wanted <= files.rlim_max) return OK;
+    char what[128];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return fail(BAD_OPTION, "%s: this process needs %llu descriptors, and its limit is %llu: ulimit -n %llu "
+                "before its start, for which root must allow it, as by nofile in "
+                "/etc/security/limits.conf", what, (unsigned long long)wanted,
+                (unsigned long long)files.rlim_max, (unsigned long long)wanted);
 }
 
 void socket_options(int fd)

@@ -33,8 +33,10 @@ int  socket_listen       (const SocketAddress *at, uint16_t *port);
 int  socket_reserve      (const SocketAddress *at, uint16_t *port);
 /* Begins a connection: non-blocking, and connected or refused when it becomes writable. */
 int  socket_connect      (const SocketAddress *to);
-/* As many descriptors as the system allows: each connection has one, and the usual limit is 1,024. */
-void socket_raise_limit  (void);
+/* Allows this process as many descriptors as the system does: the usual limit is 1,024. BAD_OPTION, with the
+ * value for `ulimit -n`, where that is too few for `connections` more and some others; format: what they are
+ * for. */
+Status socket_raise_limit(int connections, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Of a connection: small messages leave at once, and the end of a host that vanishes is seen by keepalive
  * after two minutes. */
 void socket_options      (int fd);

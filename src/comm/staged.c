@@ -36,7 +36,8 @@ static int buffer_take(Staged *s, Queue *q, size_t bytes)
         ARRAY_RESERVE_OR_STOP(s->buffer, s->buffer_room, s->buffers + 1);
         best = s->buffers++;
         s->buffer[best] = (PinnedBuffer){ .memory = queue_host_alloc(q, bytes), .bytes = bytes, .queue = q };
-        CHECK(s->buffer[best].memory, "no pinned memory for a message of %zu bytes", bytes);
+        CHECK(s->buffer[best].memory, "no pinned memory of the host for a message of %zu bytes; fewer ranks "
+              "on this host or a smaller --micro-batch-size need less", bytes);
     }
     s->buffer[best].state = BUSY;
     return best;

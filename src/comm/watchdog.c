@@ -192,6 +192,7 @@ static void end_job(Watchdog *w, VerdictText *text, int victim)
 {
     text->line[text->at++] = '\n';
     log_write(text->line, text->at);
+    log_write(stop_world_advised(), strlen(stop_world_advised()));
     stop_job(w, victim);
 }
 
@@ -232,6 +233,18 @@ static void report_dead(Watchdog *w, int rank)
     text_add(&text, " (pid %lld) died; last seen in ", (long long)w->identity[rank].pid);
     text_add_progress(&text, &w->seen[rank].progress);
     text_add_ended_ranks(&text, w, rank);
+    text_add(&text, "; the job is stopped");
+    end_job(w, &text, NOBODY);
+}
+
+/* What comes from a rank is no heartbeat, and nothing behind it can be read. Only this rank knows. */
+static void report_invalid(Watchdog *w, int rank)
+{
+    VerdictText text = { .at = 0 };
+    text_add(&text, "jotun: the watchdog's connection from rank %d on host %s", rank, w->identity[rank].host);
+    text_add(&text, " (pid %lld) to rank %d is broken: what comes on it is no heartbeat; last seen in ",
+             (long long)w->identity[rank].pid, w->rank);
+    text_add_progress(&text, &w->seen[rank].progress);
     text_add(&text, "; the job is stopped");
     end_job(w, &text, NOBODY);
 }
@@ -290,7 +303,8 @@ static void report_stuck(Watchdog *w, int rank, bool *marked)
     text_add(&text, " %s waited %.3g s in ", waiting == 1 ? "has" : "have", (double)w->limit * 1e-9);
     text_add_progress(&text, &seen->progress);
     if (waiting == seen->count && seen->progress.device) {
-        text_add(&text, ", and all have begun it: a kernel before it does not end, or a message was lost");
+        text_add(&text, ", and all have begun it: a kernel before it does not end, or a message was lost; "
+                 "NCCL_DEBUG=INFO shows what NCCL was given");
     } else if (waiting == seen->count) {
         text_add(&text, ", and all are in it: a message was lost");
     } else {
@@ -404,8 +418,9 @@ static void mark_left(Watchdog *w, int rank)
 static void receive_frame(Watchdog *w, int rank)
 {
     ReceivedFrame *received = &w->received[rank];
-    ReceivedState  state    = heartbeat_tcp_recv(w->fd[rank], received, w->size);
+    ReceivedState  state    = heartbeat_tcp_recv(w->fd[rank], received, rank, w->size);
     if (state == RECEIVED_CLOSED) report_dead(w, rank);
+    if (state == RECEIVED_INVALID) report_invalid(w, rank);
     if (state != RECEIVED_FRAME) return;
     HeartbeatFrame *frame = &received->frame;
     if (frame->kind == FRAME_STOP) stop_job(w, frame->victim);       /* the sender has printed the reason */

@@ -16,6 +16,9 @@ MODEL = ("--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 3
 LLAMA = ("--normalization RMSNorm --position-embedding-type rope --swiglu --disable-bias-linear "
          "--untie-embeddings-and-output-weights --num-query-groups 2 --ffn-hidden-size 64").split()
 
+# Seconds of a watchdog that is to find a rank silent: 16 heartbeats, and more where a sanitizer makes a rank slow.
+WATCHDOG = "10" if os.environ.get("TEST_SANITIZE") else "4"
+
 os.environ["OMPI_ALLOW_RUN_AS_ROOT"] = os.environ["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
 MPIRUN = {
     "Open MPI": ["mpirun.openmpi", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n"],

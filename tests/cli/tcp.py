@@ -1,7 +1,9 @@
 """Ranks over TCP, without MPI: `jotun run`, torchrun's variables and Slurm's start the same training as threads, to the bit; a killed, a frozen
 and a mistaken rank are named, and `jotun run` ends with the first failure's code; signals save; a start that cannot be joined says what to do."""
+import concurrent.futures
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -63,6 +65,10 @@ def start(count, words, environment, **more):
     return ranks.start(count, [run.JOTUN, *words], environment=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **more)
 
 
+def slurm(rank, **more):
+    return dict(os.environ, SLURM_PROCID=str(rank), SLURM_STEP_NUM_TASKS="2", SLURM_JOB_ID="77", SLURM_STEP_ID="0", SLURM_LOCALID=str(rank), **more)
+
+
 def launchers(data, folder, losses):
     """torchrun's variables, its port by the rule and by the option; Slurm's, which also say where rank 0 is."""
     words = train(data, "--train-iters", 8, "--tp", 2, "--sp", "--threads", 1)
@@ -75,11 +81,7 @@ def launchers(data, folder, losses):
         out = os.path.join(folder, name.replace(" ", "-") + ".jsonl")
         children = {}
         for rank in range(2):
-            environment = dict(os.environ)
-            if name.startswith("Slurm"):
-                environment.update(SLURM_PROCID=str(rank), SLURM_STEP_NUM_TASKS="2", SLURM_JOB_ID="77", SLURM_STEP_ID="0", SLURM_LOCALID=str(rank))
-            else:
-                environment.update(ranks.variables(rank, 2, port))
+            environment = slurm(rank) if name.startswith("Slurm") else {**os.environ, **ranks.variables(rank, 2, port)}
             environment.update(variables(rank))
             children[rank] = subprocess.Popen([alone if "MPI" in name else run.JOTUN, *words, "--metrics", out, *map(str, more)], env=environment, stdout=subprocess.DEVNULL,
                                               stderr=subprocess.PIPE, text=True)
@@ -109,6 +111,10 @@ def starts_that_fail(data, folder):
         done = subprocess.run([run.JOTUN, *words], env={**alone, **variables}, capture_output=True, text=True, timeout=60)
         if done.returncode != 1 or says not in done.stderr:
             sys.exit(f"{variables}: exit code {done.returncode}\n{done.stderr}")
+    done = subprocess.run([run.JOTUN, *words], env={**alone, **ranks.variables(0, 2000, ranks.free_port())}, capture_output=True, text=True, timeout=60,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (500, 500)))
+    if done.returncode != 1 or not re.search(r"the start of 2000 ranks: this process needs (20\d\d) descriptors, and its limit is 500: ulimit -n \1 ", done.stderr):
+        sys.exit(f"2000 ranks and 500 descriptors: exit code {done.returncode}\n{done.stderr}")
     refused({"MASTER_ADDR": "192.0.2.7"}, words, 1, "need a secret", "head -c 24 /dev/urandom", "JOTUN_SECRET_FILE=SECRET")
     refused({"JOTUN_SECRET": "short"}, words, 1, "JOTUN_SECRET has 5 characters; a secret has 16 or more")
     path = os.path.join(folder, "secret")
@@ -127,16 +133,25 @@ def starts_that_fail(data, folder):
 
 
 def mistaken(words, folder):
-    """A rank that has another secret, or another number of ranks, says so; rank 0 says it too, and waits."""
+    """A rank that has another secret or number of ranks, or is left from another job, says so; rank 0 says it too, and waits."""
     port = ranks.free_port()
-    for says, other in [("has another secret: give all ranks the same JOTUN_SECRET", {"JOTUN_SECRET": "another secret, and a long one"}),
-                        ("but rank 0 at 127.0.0.1", {"WORLD_SIZE": "3"})]:
-        children = start(2, words, {"JOTUN_SECRET": "a secret that is long enough"}, port=port, only=[0])
-        wrong = ended(start(2, words, {"JOTUN_SECRET": "a secret that is long enough", **other}, port=port, only=[1]))[1]
-        children.update(start(2, words, {"JOTUN_SECRET": "a secret that is long enough"}, port=port, only=[1]))
-        done = ended(children)
-        if wrong[0] != 1 or says not in wrong[1] or any(code for code, _ in done.values()) or "is refused: it has another" not in done[0][1]:
-            sys.exit(f"{other}: {wrong}, {done}")
+    job = {"JOTUN_SECRET": "a secret that is long enough", "TORCHELASTIC_RUN_ID": "new", "TORCHELASTIC_RESTART_COUNT": "0"}
+    ordinary = lambda rank, more: {**os.environ, **ranks.variables(rank, 2, port), **job, **more}
+    steps = lambda rank, more: slurm(rank, JOTUN_SECRET=job["JOTUN_SECRET"], MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), **{"SLURM_RESTART_COUNT": "1", **more})
+    # TORCHELASTIC_RESTART_COUNT may differ between the hosts of a job
+    for variables, wrong, right, says in [(ordinary, {"JOTUN_SECRET": "another secret, and a long one"}, {}, "has another secret, or is of another job than TORCHELASTIC_RUN_ID=new: give all ranks"),
+                                          (ordinary, {"WORLD_SIZE": "3"}, {}, "but the job of rank 0 at 127.0.0.1"),
+                                          (ordinary, {"TORCHELASTIC_RUN_ID": "old"}, {"TORCHELASTIC_RESTART_COUNT": "1"}, "is of another job than TORCHELASTIC_RUN_ID=old: "),
+                                          (steps, {"SLURM_RESTART_COUNT": "0"}, {}, "is of another job than SLURM_JOB_ID=77 SLURM_STEP_ID=0 SLURM_RESTART_COUNT=0: ")]:
+        def begin_rank(rank, more):
+            child = subprocess.Popen([run.JOTUN, *words], env=variables(rank, more), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            ranks.started.append(child)
+            return child
+        first = begin_rank(0, {})
+        refusal = ended({1: begin_rank(1, wrong)})[1]
+        done = ended({0: first, 1: begin_rank(1, right)})
+        if refusal[0] != 1 or says not in refusal[1] or any(code for code, _ in done.values()) or "is refused: it has another" not in done[0][1]:
+            sys.exit(f"{wrong}: {refusal}, {done}")
     print("starts that cannot be joined: refused with what to do")
 
 
@@ -176,7 +191,7 @@ def said(child):
         child.kill()                                         # the ranks get SIGTERM then
 
 
-def lost(data, folder, number, victim, watchdog="10"):
+def lost(data, folder, number, victim, watchdog=run.WATCHDOG):
     out = os.path.join(folder, f"lost-{number.name}-{victim}-{watchdog}")
     child = begin(data, out, 4, "--tp", 2, "--watchdog-seconds", watchdog)
     time.sleep(1)                                            # a few heartbeats, each 0.25 s
@@ -245,9 +260,11 @@ def main():
         starts_that_fail(data, folder)
         last_words(data, folder)
         interrupted(data, folder)
-        for number, victim in (signal.SIGKILL, 2), (signal.SIGKILL, 0), (signal.SIGSTOP, 1), (signal.SIGSTOP, 0):
-            lost(data, folder, number, victim)
-        lost(data, folder, signal.SIGKILL, 2, "0")
+        lost(data, folder, signal.SIGKILL, 2)
+        lost(data, folder, signal.SIGKILL, 0)
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:           # most of their time is the others' waiting
+            for done in [pool.submit(lost, data, folder, *which) for which in [(signal.SIGSTOP, 1), (signal.SIGSTOP, 0), (signal.SIGKILL, 2, "0")]]:
+                done.result()
     return 0
 
 

@@ -1,26 +1,27 @@
 """hostile.py PROGRAM: 64 connections and more of strangers and of mistaken ranks to rank 0, before, while and after its ranks come: garbage,
-half a hello and silence, wrong secrets, versions, sizes and ranks, a hello that was heard on the wire, and more silent ones than there are
-places, as far as the limit of descriptors lets it have them. None is let in, none keeps a rank from coming, and the job has the threads' bits. The hello is written here a second time, from
-comm/tcp/hello.h alone."""
+half a hello and silence, wrong secrets, versions, sizes and ranks, a hello that was heard on the wire, and more silent ones from one address
+than there are places, as far as the limit of descriptors lets it have them. None is let in, none keeps a rank from coming or learns more than
+the version, and the job has the threads' bits. The hello is written here a second time, from comm/tcp/hello.h alone."""
 import hmac, random, resource, socket, struct, subprocess, sys, tempfile, time
 
 import ranks
 
-PROGRAM, SIZE, SECRET = sys.argv[1], 4, "not to be guessed by anybody"
+PROGRAM, SIZE, SECRET = sys.argv[1], 5, "not to be guessed by anybody"
 CHALLENGE, HELLO = 0x6a6f74756e206331, 0x6a6f74756e206832
-WELCOME, OTHER_VERSION, OTHER_SECRET, OTHER_SIZE, NO_SUCH_RANK, RANK_TWICE, TOO_LATE = range(1, 8)
-START, LINK = 1, 2
+WELCOME, OTHER_VERSION, NOT_PROVED, OTHER_SIZE, NO_SUCH_RANK, RANK_TWICE, TOO_LATE = range(1, 8)
+START, LINK, WATCHDOG = 1, 2, 3
+VERSION = 2
 drawn = random.Random(7)
 descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
 silent = 1100 if descriptors == resource.RLIM_INFINITY else min(1100, descriptors - 100)        # rank 0 has 1,024 places
 
 
-def connect(port):
+def connect(port, source="127.0.0.1"):
     end = time.monotonic() + 60
     while True:
         try:
-            return socket.create_connection(("127.0.0.1", port), timeout=100)
+            return socket.create_connection(("127.0.0.1", port), timeout=100, source_address=(source, 0))
         except ConnectionRefusedError:                       # rank 0 starts
             if time.monotonic() > end:
                 raise
@@ -40,26 +41,41 @@ def exactly(s, count):
     return data
 
 
-def hello(challenge, secret=SECRET, version=1, purpose=START, rank=1, to=0, size=SIZE, listens=4000, magic=HELLO, proof=None):
+def key_of(secret):
+    return hmac.digest(secret.encode(), b"jotun start", "sha256")
+
+
+def hello(challenge, secret=SECRET, version=VERSION, purpose=START, rank=1, to=0, size=SIZE, listens=4000, magic=HELLO, proof=None):
     body = struct.pack("=QIIiiiI16s64s", magic, version, purpose, rank, to, size, listens, drawn.randbytes(16), b"stranger")
-    key = hmac.digest(secret.encode(), b"jotun start", "sha256")
-    return body + (proof or hmac.digest(key, challenge + body, "sha256"))
+    return body + (proof or hmac.digest(key_of(secret), challenge + body, "sha256"))
+
+
+def read_verdict(s, said):
+    """What rank 0 answers to this hello: a verdict, or None where it closes the connection. Without a proof it says nothing else."""
+    answer = exactly(s, 104)
+    if len(answer) != 104:
+        return None
+    verdict, size, host, proof = struct.unpack("=Ii64s32s", answer)
+    if verdict in (OTHER_VERSION, NOT_PROVED):
+        assert answer[4:] == bytes(100), answer
+    else:
+        assert size > 0 and host[0] and proof == hmac.digest(key_of(SECRET), said + answer[:72], "sha256"), answer
+    return verdict
 
 
 hostile = 0
 
 
 def verdict_of(port, **what):
-    """What rank 0 answers: a verdict, or None where it closes the connection."""
     global hostile
     hostile += 1
     with connect(port) as s:
         challenge = exactly(s, 32)
         magic, version = struct.unpack("=QI", challenge[:12])
-        assert magic == CHALLENGE and version == 1, challenge
-        s.sendall(hello(challenge, **what))
-        answer = exactly(s, 104)
-        return struct.unpack("=I", answer[:4])[0] if len(answer) == 104 else None
+        assert magic == CHALLENGE and version == VERSION, challenge
+        said = hello(challenge, **what)
+        s.sendall(said)
+        return read_verdict(s, said)
 
 
 def expect(wanted, port, **what):
@@ -83,9 +99,9 @@ def replayed(port):
         old = exactly(heard, 32)
         with connect(port) as s:
             exactly(s, 32)
-            s.sendall(hello(old))
-            answer = exactly(s, 104)
-            assert struct.unpack("=I", answer[:4])[0] == OTHER_SECRET, answer
+            said = hello(old)
+            s.sendall(said)
+            assert read_verdict(s, said) == NOT_PROVED
 
 
 def before(port):
@@ -100,18 +116,18 @@ def before(port):
     for _ in range(4):                                       # silent from the beginning
         kept.append(connect(port))
     for rank in 1, 2, 3:
-        expect(OTHER_SECRET, port, secret="another secret of such a length", rank=rank)
-        expect(OTHER_SECRET, port, secret="", rank=rank)
-        expect(OTHER_VERSION, port, version=2, rank=rank)
+        expect(NOT_PROVED, port, secret="another secret of such a length", rank=rank)
+        expect(NOT_PROVED, port, secret="", rank=rank)
+        expect(OTHER_VERSION, port, version=VERSION - 1, rank=rank)
         expect(OTHER_SIZE, port, size=SIZE + rank, rank=rank)
     for rank in -1, 0, SIZE, SIZE + 1, 2**31 - 1, -2**31:
         expect(NO_SUCH_RANK, port, rank=rank)
     for more in dict(listens=0), dict(listens=65536), dict(listens=2**32 - 1), dict(to=1):
         expect(NO_SUCH_RANK, port, **more)
-    for purpose in LINK, 0, 77, 2**32 - 1:
-        expect(OTHER_SECRET, port, purpose=purpose)
+    for purpose in LINK, WATCHDOG, 0, 77, 2**32 - 1:
+        expect(NOT_PROVED, port, purpose=purpose)
     expect(None, port, magic=HELLO + 1)
-    expect(OTHER_SECRET, port, proof=bytes(32))
+    expect(NOT_PROVED, port, proof=bytes(32))
     replayed(port)
     return kept
 
@@ -119,9 +135,21 @@ def before(port):
 def twice(port):
     """A rank that is there is not replaced; one that has gone may come again."""
     with connect(port) as first:
-        first.sendall(hello(exactly(first, 32), rank=2))
-        assert struct.unpack("=I", exactly(first, 104)[:4])[0] == WELCOME
+        said = hello(exactly(first, 32), rank=2)
+        first.sendall(said)
+        assert read_verdict(first, said) == WELCOME
         expect(RANK_TWICE, port, rank=2)
+
+
+def crowded(port):
+    """One address that has more connections than there are places loses its own, and not an older one of another address."""
+    with connect(port, "127.0.0.3") as slow:
+        said = hello(exactly(slow, 32), size=SIZE + 1)
+        kept = [connect(port) for _ in range(silent)]
+        exactly(kept[-1], 32)                                # all are accepted
+        slow.sendall(said)
+        assert read_verdict(slow, said) == OTHER_SIZE
+    return kept
 
 
 def begin(port, only, limit=None):
@@ -152,7 +180,7 @@ def while_it_runs():
         kept = [garbage(port, drawn.randbytes(500)) for _ in range(5)]
         for rank in 1, 2:
             expect(TOO_LATE, port, rank=rank, size=3)
-            expect(OTHER_SECRET, port, rank=rank, size=3, purpose=LINK)
+            expect(NOT_PROVED, port, rank=rank, size=3, purpose=LINK)
             expect(OTHER_SIZE, port, rank=rank)
         time.sleep(1)
         ended = {rank: child.poll() for rank, child in children.items()}
@@ -182,8 +210,8 @@ def beset(wanted, limit):
     hostile += len(kept)
     children.update(begin(port, [1]))
     twice(port)
-    kept += [connect(port) for _ in range(silent)]
-    children.update(begin(port, [2, 3]))
+    kept += crowded(port)
+    children.update(begin(port, [2, 3, 4]))
     ends(children, wanted)
     for s in kept:
         s.close()

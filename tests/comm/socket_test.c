@@ -1,5 +1,8 @@
 /* Addresses of IPv4 and IPv6: as text, resolved, on the route to another one; a port that is kept is given to nobody and can be listened at. */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "base/testing.h"
 #include "comm/socket.h"
@@ -68,8 +71,33 @@ static void kept_ports(void **state)
     close(kept);
 }
 
+/* With the value that the message asks for there are enough, with one less there are not. */
+static void need_descriptors(void *limit)
+{
+    struct rlimit files = { *(rlim_t *)limit, *(rlim_t *)limit };
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0) _exit(2);
+    if (socket_raise_limit(1000, "a test with %d", 1000) == OK) _exit(0);
+    fprintf(stderr, "%s\n", fail_text());
+    _exit(1);
+}
+
+static void limits_of_descriptors(void **state)
+{
+    (void)state;
+    Ended ended = run_in_child(need_descriptors, &(rlim_t){ 900 });
+    const char *says = "and its limit is 900: ulimit -n ";
+    assert_int_equal(ended.exit_code, 1);
+    assert_contains(ended.text, "a test with 1000: this process needs 10");
+    assert_contains(ended.text, says);
+    rlim_t wanted = (rlim_t)atoi(strstr(ended.text, says) + strlen(says));
+    assert_true(wanted > 1000);
+    assert_int_equal(run_in_child(need_descriptors, &wanted).exit_code, 0);
+    wanted--;
+    assert_int_equal(run_in_child(need_descriptors, &wanted).exit_code, 1);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(texts), cmocka_unit_test(routes), cmocka_unit_test(kept_ports) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(texts), cmocka_unit_test(routes), cmocka_unit_test(kept_ports), cmocka_unit_test(limits_of_descriptors) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static Status tcp_ranks_run(int ranks, RankBody *body, void *context)
     Status   status = OK;
     CHECK(rank && kept >= 0, "no memory or port for %d ranks", ranks);
     for (int r = 0; r < ranks; r++) {
-        rank[r] = (TcpRank){ .start = { r, ranks, "127.0.0.1", port, "the test", "a secret of the test" }, .body = body, .context = context };
+        rank[r] = (TcpRank){ .start = { r, ranks, "127.0.0.1", port, "the test", "a secret of the test", "" }, .body = body, .context = context };
         CHECK(pthread_create(&rank[r].thread, NULL, tcp_rank_thread, &rank[r]) == 0, "no thread for rank %d", r);
     }
     for (int r = 0; r < ranks; r++) {

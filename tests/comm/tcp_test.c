@@ -1,5 +1,6 @@
 /* The transport over TCP between threads of this process: the collectives of program.h, messages that come before their receives and in
  * another order than these, large ones that wait for theirs without memory, and a long series of random ones. */
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -152,6 +153,73 @@ static void broken_connections_stay_broken(void **state)
     if (tcp_ranks_run(2, breaking_body, &shared) != OK) fail_msg("%s", fail_text());
 }
 
+/* A link that waits for its receive is reset: it is reported as lost, and wakes its rank once. */
+static Status reset_body(Transport *t, void *context)
+{
+    _Atomic int *waits = context;
+    Tcp   *tcp = t->self;
+    int    all[2] = { 0, 1 };
+    Group *g = t->group_open(t, all, 2);
+    char  *large = calloc(1, LARGE);
+    if (t->rank == 0) {
+        t->send(t, g, large, LARGE, 1, 5);
+        for (int i = 0; i < 60000 && !*waits; i++, usleep(1000)) t->poll(t);
+        Peer *p = tcp->peer[1];
+        setsockopt(p->out.end.fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 }, sizeof(struct linger));
+        end_close(tcp, &p->out.end);
+        p->out.state = OUT_CLOSED;
+    } else {
+        struct epoll_event event;
+        poll_until(t, &tcp->paused, 1);
+        *waits = 1;
+        for (int i = 0; i < 5000 && !tcp->lost; i++, usleep(1000)) t->poll(t);
+        CHECK(tcp->lost == tcp->peer[0] && tcp->peer[0]->broken && tcp->paused == 0, "the loss is not seen");
+        CHECK(epoll_wait(tcp->poller, &event, 1, 200) == 0, "a link that is broken wakes its rank again");
+    }
+    free(large);
+    t->group_close(t, g);
+    return OK;
+}
+
+static void a_link_that_waits_and_breaks_is_lost(void **state)
+{
+    (void)state;
+    _Atomic int waits = 0;
+    if (tcp_ranks_run(2, reset_body, &waits) != OK) fail_msg("%s", fail_text());
+}
+
+/* A connection that is reset before its hello is known, as by a rank that needs the descriptor, is made again. */
+static Status again_body(Transport *t, void *context)
+{
+    Tcp   *tcp = t->self;
+    int    all[2] = { 0, 1 };
+    Group *g = t->group_open(t, all, 2);
+    char   word = 7;
+    (void)context;
+    if (t->rank == 0) {
+        struct pollfd ready = { .fd = tcp->listener, .events = POLLIN };
+        CHECK(poll(&ready, 1, 60000) == 1, "no connection in a minute");
+        int fd = accept(tcp->listener, NULL, NULL);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 }, sizeof(struct linger));
+        close(fd);
+        wait_for(t, t->recv(t, g, &word, 1, 1, 5));
+        CHECK(word == 9, "another message");
+    } else {
+        word = 9;
+        int sent = t->send(t, g, &word, 1, 0, 5);
+        tcp->peer[0]->out.since -= (int64_t)3600 * 1000000000;               /* however long ago it began */
+        wait_for(t, sent);
+    }
+    t->group_close(t, g);
+    return OK;
+}
+
+static void a_connection_that_is_reset_is_made_again(void **state)
+{
+    (void)state;
+    if (tcp_ranks_run(2, again_body, NULL) != OK) fail_msg("%s", fail_text());
+}
+
 /* All ranks draw the same series: messages of any size from and to any rank, with a few tags; and collectives of any size in between. Some are
  * waited for at once, others later, in another order on each rank. */
 enum { DRAWN_RANKS = 5, DRAWN = 600, OPEN_AT_ONCE = 40 };
@@ -228,6 +296,7 @@ int main(void)
 {
     alarm(300);                                                            /* a deadlock is a failure */
     const struct CMUnitTest tests[] = { cmocka_unit_test(collectives_are_the_threads), cmocka_unit_test(order_is_that_of_group_and_tag),
-                                        cmocka_unit_test(broken_connections_stay_broken), cmocka_unit_test(random_messages_arrive) };
+                                        cmocka_unit_test(broken_connections_stay_broken), cmocka_unit_test(a_link_that_waits_and_breaks_is_lost),
+                                        cmocka_unit_test(a_connection_that_is_reset_is_made_again), cmocka_unit_test(random_messages_arrive) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

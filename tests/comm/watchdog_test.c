@@ -7,11 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include "base/array.h"
 #include "base/seam.h"
 #include "comm/heartbeat_tcp.h"
 #include "comm/transport.h"
 #include "base/testing.h"
+#include "comm/tcp_ranks.h"
 
 static double limit = 0.6;
 
@@ -264,7 +267,7 @@ static ReceivedState receive(int fd, ReceivedFrame *got, int capacity)
 {
     ReceivedState state;
     struct pollfd ready = { .fd = fd, .events = POLLIN };
-    while ((state = heartbeat_tcp_recv(fd, got, capacity)) == RECEIVED_PART)
+    while ((state = heartbeat_tcp_recv(fd, got, 0, capacity)) == RECEIVED_PART)
         assert_int_equal(poll(&ready, 1, 20000), 1);
     return state;
 }
@@ -279,9 +282,9 @@ static void names_in_a_frame_end(void **state)
     ReceivedFrame  got = { .count = 0 };
     memset(&sent, 'x', sizeof sent);
     sent.kind    = FRAME_PROGRESS;
-    sent.members = 0;
+    sent.members = sent.rank = sent.victim = 0;
     heartbeat_tcp_send(pair[0], &(UnsentBytes){ 0 }, &sent, NULL);
-    assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 1), RECEIVED_FRAME);
+    assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 0, 1), RECEIVED_FRAME);
     const char *name[] = { got.frame.progress.comm, got.frame.progress.verb, got.frame.progress.work };
     for (int i = 0; i < 3; i++) assert_int_equal(strnlen(name[i], HEARTBEAT_NAME), HEARTBEAT_NAME - 1);
     close(pair[0]);
@@ -344,17 +347,192 @@ static void a_frame_in_two_parts_is_one_frame(void **state)
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
         sent.frame.progress.number = (int64_t)i;
         assert_int_equal(send(pair[0], &sent, cuts[i], 0), cuts[i]);
-        for (int again = 0; again < 2; again++) assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 2), RECEIVED_PART);
+        for (int again = 0; again < 2; again++) assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 0, 10), RECEIVED_PART);
         assert_int_equal(send(pair[0], (char *)&sent + cuts[i], bytes - cuts[i], 0), bytes - cuts[i]);
-        assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 2), RECEIVED_FRAME);
+        assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 0, 10), RECEIVED_FRAME);
         assert_int_equal(got.frame.progress.number, i);
         assert_true(got.members[0] == 7 && got.members[1] == 9);
     }
     assert_int_equal(send(pair[0], &sent, 1, 0), 1);
     close(pair[0]);
-    assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 2), RECEIVED_CLOSED);
+    assert_int_equal(heartbeat_tcp_recv(pair[1], &got, 0, 10), RECEIVED_CLOSED);
     close(pair[1]);
     free(got.members);
+}
+
+/* Ranks index arrays, so one that does not exist is no frame, wherever it stands. */
+static void a_frame_of_no_rank_is_invalid(void **state)
+{
+    (void)state;
+    const struct { HeartbeatFrame frame; int members[2]; } bad[] = {
+        { { .kind = 0, .rank = 1 }, { 0 } },
+        { { .kind = FRAME_STOP + 1, .rank = 1 }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 0 }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 4 }, { 0 } },
+        { { .kind = FRAME_STOP, .rank = 1, .victim = 4 }, { 0 } },
+        { { .kind = FRAME_STOP, .rank = 1, .victim = -2 }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = -1 }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 5 }, { 0 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 2 }, { 3, 4 } },
+        { { .kind = FRAME_PROGRESS, .rank = 1, .members = 2 }, { -1, 0 } },
+    };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        int pair[2];
+        ReceivedFrame got = { .count = 0 };
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+        assert_int_equal(send(pair[0], &bad[i], sizeof bad[i], 0), sizeof bad[i]);
+        if (heartbeat_tcp_recv(pair[1], &got, 1, 4) != RECEIVED_INVALID) fail_msg("frame %zu is taken", i);
+        close(pair[0]);
+        close(pair[1]);
+        free(got.members);
+    }
+}
+
+/* The next descriptor above `fd` of a socket that has the option; -1: none. */
+static int socket_with(int fd, int option)
+{
+    while (++fd < 1024) {
+        struct timeval value = { 0 };                        /* an int or a time */
+        socklen_t size = sizeof value;
+        if (getsockopt(fd, SOL_SOCKET, option, &value, &size) == 0 && value.tv_sec != 0) return fd;
+    }
+    return -1;
+}
+
+/* Both ends of a watchdog's connection are in this process. What one of them gets is named, and not followed. */
+static Status sends_garbage(Transport *transport, void *context)
+{
+    Comm     *world;
+    Watchdog *watchdog;
+    char      garbage[1000];
+    (void)context;
+    world = comm_world(transport);
+    TRY(watchdog_open(&watchdog, world, 60));
+    memset(garbage, 'x', sizeof garbage);
+    int fd = socket_with(STDERR_FILENO, SO_RCVTIMEO);
+    CHECK(transport->rank == 0 || send(fd, garbage, sizeof garbage, 0) == (ssize_t)sizeof garbage, "no connection");
+    pause();
+    return OK;
+}
+
+static void send_garbage(void *context)
+{
+    alarm(30);
+    tcp_ranks_run(2, sends_garbage, context);
+}
+
+static void what_is_no_heartbeat_is_named(void **state)
+{
+    (void)state;
+    Ended ended = run_in_child(send_garbage, NULL);
+    assert_contains(ended.text, "jotun: the watchdog's connection from rank ");
+    assert_contains(ended.text, " is broken: what comes on it is no heartbeat; last seen in ");
+    assert_int_equal(ended.exit_code, 3);
+}
+
+/* ---- strangers before the ranks ---- */
+/* Rank 1 connects them once rank 0 listens, before it agrees on that: no rank has the address yet. A third is silent, a third ends
+ * in a hello, a third is garbage. */
+enum { STRANGERS = 120 };
+static bool strangers_come_first(int rank, const char *what, long number)
+{
+    static atomic_bool come;
+    char garbage[60] = "no hello";
+    int  listener = -1;
+    (void)number;
+    if (rank != 1 || strcmp(what, "agree") != 0 || atomic_exchange(&come, true)) return true;
+    while ((listener = socket_with(STDERR_FILENO, SO_ACCEPTCONN)) < 0) usleep(1000);
+    struct sockaddr_in at;
+    socklen_t size = sizeof at;
+    CHECK(getsockname(listener, (struct sockaddr *)&at, &size) == 0, "no address");
+    for (int i = 0; i < STRANGERS; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+        CHECK(connect(fd, (struct sockaddr *)&at, size) == 0, "stranger %d is not connected", i);
+        uint64_t magic = 0x6a6f74756e206832;
+        if (i % 3 == 1) memcpy(garbage, &magic, sizeof magic);
+        if (i % 3 > 0) send(fd, garbage, sizeof garbage, MSG_NOSIGNAL);
+        memcpy(garbage, "no hello", sizeof magic);
+    }
+    return true;
+}
+
+static Status connects(Transport *transport, void *context)
+{
+    int   fd[4];
+    Comm *world;
+    UnsentBytes    unsent = { 0 };
+    ReceivedFrame  got    = { .count = 0 };
+    HeartbeatFrame frame  = { .kind = FRAME_PROGRESS, .rank = transport->rank };
+    (void)context;
+    world = comm_world(transport);
+    TRY(heartbeat_tcp_open(fd, world, true));
+    for (int r = 0; r < 4; r++) CHECK((fd[r] >= 0) == (transport->rank == 0 ? r > 0 : r == 0), "connection %d", r);
+    if (transport->rank > 0) heartbeat_tcp_send(fd[0], &unsent, &frame, NULL);
+    for (int r = 1; r < 4 && transport->rank == 0; r++) {
+        struct pollfd ready = { .fd = fd[r], .events = POLLIN };
+        CHECK(poll(&ready, 1, 20000) == 1 && heartbeat_tcp_recv(fd[r], &got, r, 4) == RECEIVED_FRAME, "rank %d sends no frame", r);
+    }
+    comm_barrier(world);
+    for (int r = 0; r < 4; r++)
+        if (fd[r] >= 0) close(fd[r]);
+    comm_close(world);
+    return OK;
+}
+
+static void connect_all(void *descriptors)
+{
+    struct rlimit few = { *(rlim_t *)descriptors, *(rlim_t *)descriptors };
+    alarm(30);                                               /* 2 s for each stranger would be four minutes */
+    if (few.rlim_cur) setrlimit(RLIMIT_NOFILE, &few);
+    if (transport_threads_run(4, connects, NULL) != OK) {
+        fprintf(stderr, "%s\n", fail_text());
+        _exit(1);
+    }
+}
+
+static void strangers_do_not_delay_the_ranks(void **state)
+{
+    (void)state;
+    seam.deliver = strangers_come_first;
+    Ended ended  = run_in_child(connect_all, &(rlim_t){ 0 });
+    seam.deliver = seam_system.deliver;
+    assert_int_equal(ended.signal, 0);
+    assert_int_equal(ended.exit_code, 0);
+}
+
+/* A connection that is reset before rank 0 reads it, as for want of descriptors, is made again: the clock, which rank 0 asks before it
+ * accepts, resets the first that has come. */
+static int64_t clock_that_resets(void)
+{
+    static atomic_bool reset;
+    int listener = thread_context()->rank == 0 && !atomic_load(&reset) ? socket_with(STDERR_FILENO, SO_ACCEPTCONN) : -1;
+    struct pollfd ready = { .fd = listener, .events = POLLIN };
+    if (listener >= 0 && poll(&ready, 1, 50) > 0) {
+        int fd = accept(listener, NULL, NULL);
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 }, sizeof(struct linger));
+        close(fd);
+        atomic_store(&reset, true);
+    }
+    return seam_system.clock();
+}
+
+static void a_reset_connection_is_made_again(void **state)
+{
+    (void)state;
+    seam.clock  = clock_that_resets;
+    Ended ended = run_in_child(connect_all, &(rlim_t){ 0 });
+    seam.clock  = seam_system.clock;
+    assert_string_equal(ended.text, "");
+    assert_int_equal(ended.exit_code, 0);
+}
+
+static void too_few_descriptors_are_reported(void **state)
+{
+    (void)state;
+    Ended ended = run_in_child(connect_all, &(rlim_t){ 20 });
+    assert_int_equal(ended.exit_code, 1);
+    assert_contains(ended.text, "the watchdog's connections to 3 ranks: this process needs ");
+    assert_contains(ended.text, " descriptors, and its limit is 20: ulimit -n ");
 }
 
 /* TCP, because its end with unread bytes discards what was not sent yet. The buffers are as small as the system allows. */
@@ -428,6 +606,11 @@ int main(void)
         cmocka_unit_test(names_in_a_frame_end),
         cmocka_unit_test(a_slow_reader_gets_whole_frames),
         cmocka_unit_test(a_frame_in_two_parts_is_one_frame),
+        cmocka_unit_test(a_frame_of_no_rank_is_invalid),
+        cmocka_unit_test(what_is_no_heartbeat_is_named),
+        cmocka_unit_test(strangers_do_not_delay_the_ranks),
+        cmocka_unit_test(a_reset_connection_is_made_again),
+        cmocka_unit_test(too_few_descriptors_are_reported),
         cmocka_unit_test(the_stop_arrives_behind_an_unsent_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,12 @@ def name_of(source, place):
     return f"{kind:8} {file}:{text.count(chr(10), 0, begin) + 1 + (text[begin] == chr(10))}: {old[:70]} -> {new[:30] or 'left out'}"
 
 
+def line_of(text, at):
+    """The line of a place, which is one line or begins with it."""
+    at += text[at] == "\n"
+    return text[text.rfind("\n", 0, at) + 1:(text + "\n").index("\n", at)].strip()
+
+
 COMPILER = "the compiler"
 
 
@@ -120,7 +126,7 @@ def main():
             by = killer(copy, log)
             with open(path, "w") as out:
                 out.write(text)
-            key = f"{file}: {' '.join(text[begin:end].split())}"
+            key = f"{file}: {line_of(text, begin)}"
             why = explained.get(key)
             refused += by == COMPILER
             killed += by is not None and by != COMPILER

@@ -7,7 +7,8 @@ list(FILTER kernels EXCLUDE REGEX "/cuda/norm\\.cu$")
 set(norm ${CMAKE_SOURCE_DIR}/src/tensor/cuda/norm.cu)              # apart: it is compiled with planted bugs too
 set_source_files_properties(${norm} PROPERTIES LANGUAGE CXX)
 file(GLOB callers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/tensor/cuda/*.c)
-list(FILTER callers EXCLUDE REGEX "/(absent|cublaslt)\\.c$")
+list(FILTER callers EXCLUDE REGEX "/absent\\.c$")                   # cublaslt.c: beside the shim's own functions, which are the ones taken
+set_source_files_properties(${CMAKE_SOURCE_DIR}/src/tensor/cuda/cublaslt.c PROPERTIES COMPILE_DEFINITIONS "lt_open=lt_open_library;lt_close=lt_close_library")
 set(shim ${CMAKE_CURRENT_SOURCE_DIR}/tensor/shim)
 
 # What code of the shim is compiled with; kernels see gpu_cpu.h as what gpu.h is on a GPU.
@@ -25,7 +26,7 @@ function(shim_objects name warp)           # sources after these
     shim_target(${name} ${warp})
 endfunction()
 foreach(warp 32 64)
-    shim_objects(shim${warp}         ${warp} ${shim}/gpu_cpu.cpp ${shim}/runtime.cpp ${shim}/memory.cpp ${shim}/fiber.cpp)
+    shim_objects(shim${warp}         ${warp} ${shim}/gpu_cpu.cpp ${shim}/runtime.cpp ${shim}/memory.cpp ${shim}/fail.cpp ${shim}/fiber.cpp)
     shim_objects(shim${warp}_kernels ${warp} ${kernels} ${callers} ${shim}/cublaslt.cpp)
     shim_objects(shim${warp}_norm    ${warp} ${norm})
     shim_objects(shim${warp}_nccl    ${warp} ${shim}/nccl.cpp)
@@ -86,6 +87,7 @@ else()
     shim_fault(spin               "deadlock: thread 0")
     if(NOT JOTUN_SANITIZE)
         shim_fault(host_access    "the host read or wrote memory of the GPU")
+        shim_fault(beyond_global  "something wrote 0 bytes behind a block of 512 bytes")
     endif()
 
     shim_program(tensor_shim_streams 32 streams_test.cpp)

@@ -23,12 +23,20 @@ static const Case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
+static inline const uint16_t *bytes_of_ids(void)
+{
+    static uint16_t bytes[1 << 16];
+    for (int i = 0; i < 1 << 16; i++) bytes[i] = (uint16_t)(1 + i % 5);
+    return bytes;
+}
+
 static inline Job job_of(const Case *c, const char *device)
 {
     Job job = { .config = tiny_config(c->model, device, scratch_path("corpus")), .ranks = 1, .steps = STEPS };
     job.config.model.layers = 2;
     job.config.global = 2;
     job.config.eval_iters = 1;
+    job.config.id_bytes = bytes_of_ids(), job.config.ids = job.config.model.vocabulary;
     job.config.device_transport = DEVICE_STAGED;
     if (strcmp(device, "ref") == 0) return job;
     job.config.precision.mixed = c->mixed;
@@ -41,6 +49,7 @@ static inline double apart(double a, double b) { return isfinite(a) && isfinite(
 static inline void compare(const Case *c, const Job *mine, const Job *other, double times)
 {
     double loss = larger(apart(mine->first_valid, other->first_valid), apart(mine->valid, other->valid)), norm = 0;
+    loss = larger(loss, mine->valid_bits > 0 ? apart(mine->valid_bits, other->valid_bits) : INFINITY);
     for (int s = 0; s < STEPS; s++) {
         loss = larger(loss, apart(mine->loss[s], other->loss[s]));
         norm = larger(norm, apart(mine->norm[s] / other->norm[s], 1));

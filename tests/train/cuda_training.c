@@ -200,6 +200,27 @@ static void steps_ask_little(void **state)
 }
 #endif
 
+/* What the host asks in the middle of a step: whether the device has found that the step is skipped. */
+static void skipped_steps_are_seen(void **state)
+{
+    (void)state;
+    Queue     q;
+    Arena     arena;
+    StepState step_state = { .lr = 1 };
+    assert_int_equal(queue_open(&q, "cuda", 1, &step_state), OK);
+    assert_int_equal(arena_open_on(&arena, "numbers", 4096, q.memory, NULL), OK);
+    Tensor sums_3 = tensor_new(&arena, "sums", F64, 3), report_4 = tensor_new(&arena, "report", F64, 4);
+    for (int skipped = 1; skipped >= 0; skipped--) {
+        const double sums[] = { skipped ? NAN : 1, 1, 1 };
+        queue_state_write(&q);
+        queue_write(&q, sums_3.data, sums, sizeof sums);
+        clip_and_skip(&q, (ClipAndSkip){ .report_4 = report_4, .sums_3 = sums_3, .clip = 1 });
+        assert_int_equal(queue_skips(&q), skipped);
+    }
+    arena_close(&arena);
+    queue_close(&q);
+}
+
 /* With two sequences in a micro-batch. */
 static void sgd_trains(void **state)
 {
@@ -305,7 +326,7 @@ int main(void)
 #ifdef GPU_CPU
         cmocka_unit_test(steps_ask_little),
 #endif
-        cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
+        cmocka_unit_test(skipped_steps_are_seen),  cmocka_unit_test(sgd_trains),              cmocka_unit_test(optimizers_train),
         cmocka_unit_test(refuses_what_has_no_kernel),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

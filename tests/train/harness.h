@@ -37,7 +37,7 @@ typedef struct {
     const char *load;
     double     loss[STEPS_MAX], norm[STEPS_MAX];       /* as rank 0 has them */
     /* loss of the valid split before and after, where eval_iters > 0 */
-    double     first_valid, valid;
+    double     first_valid, valid, valid_bits;
     /* bytes that arenas and slots of the rank differ from its dry run */
     int64_t    arena_off[RANKS_MAX];
     /* of comm/test_transports.h: calls strictly in order; seconds that each takes longer */
@@ -161,7 +161,7 @@ static inline Status job_rank(Transport *transport, void *context)
         StepReport r = trainer_step(&t);
         if (transport->rank == 0) { job->loss[i] = r.loss; job->norm[i] = r.norm; job->lap[i] = (double)(seam.clock() - begin) / 1e9; }
     }
-    if (train_config_takes(&job->config, SPLIT_VALID)) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) job->valid = v; }
+    if (train_config_takes(&job->config, SPLIT_VALID)) { double v = trainer_evaluate_split(&t, SPLIT_VALID); if (transport->rank == 0) { job->valid = v; job->valid_bits = t.valid.bits_per_byte; } }
     if (job->steps > 0) job->arena_off[transport->rank] = arenas_off(&t, &sizes);
     if (job->look) job->look(&t, job->context);
     if (job->save) TRY(trainer_save(&t, job->save, 0));

@@ -13,10 +13,16 @@ if(COMMAND shim_program AND NOT JOTUN_SANITIZE MATCHES "thread")    # the shim i
     # the binary with the shim, whole runs of it
     add_executable(jotun_shim ${CMAKE_SOURCE_DIR}/src/cli/main.c $<TARGET_OBJECTS:shim32> ${all32})
     target_link_libraries(jotun_shim PRIVATE module_cli)
+    add_executable(jotun_shim_nccl ${CMAKE_SOURCE_DIR}/src/cli/main.c $<TARGET_OBJECTS:shim32> ${all32} $<TARGET_OBJECTS:shim32_nccl>)
+    target_link_libraries(jotun_shim_nccl PRIVATE module_cli)
     if(Python3_FOUND)
         add_test(NAME train.device_ranks COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/device_ranks.py)
         set_tests_properties(train.device_ranks PROPERTIES LABELS "train;shim;slow" COST 20 TIMEOUT 14400
             ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;SHIM_BINARY=$<TARGET_FILE:jotun_shim>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
+        # in full a quarter of an hour, most of which waits for the watchdog
+        add_test(NAME train.device_failures COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/device_failures.py)
+        set_tests_properties(train.device_failures PROPERTIES LABELS "train;shim;slow" COST 20 TIMEOUT 4000
+            ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;SHIM_BINARY=$<TARGET_FILE:jotun_shim>;SHIM_NCCL_BINARY=$<TARGET_FILE:jotun_shim_nccl>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")
         add_test(NAME train.device_says COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/device_says.py)
         set_tests_properties(train.device_says PROPERTIES LABELS "train;shim" TIMEOUT ${limit}
             ENVIRONMENT "JOTUN=$<TARGET_FILE:jotun>;SHIM_BINARY=$<TARGET_FILE:jotun_shim>;PYTHONPATH=${CMAKE_CURRENT_SOURCE_DIR}/cli")

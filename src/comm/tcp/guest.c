@@ -1,6 +1,5 @@
-/* Connections of which nothing is known yet: a rank of this job, or anybody. Each has some time to say a
- * whole hello and to prove it; meanwhile it costs a descriptor and keeps nobody from coming. Where all places
- * are taken the oldest one goes. */
+#include "comm/tcp/guest.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,11 +9,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/random.h"
 #include "base/seam.h"
-#include "comm/tcp/state.h"
 
-enum { GUESTS = 1024, GUEST_SECONDS = 10, REFUSALS_SAID = 8 };
-typedef struct GuestEnd { End end; Guest guest; } GuestEnd;
+/* SOURCES: classes of addresses, by a hash that nobody outside can predict; two that share a class count as
+ * one. REFUSALS_SAID: somebody who tries again and again must not fill the log. */
+enum { GUESTS = 1024, SOURCES = 4096, GUEST_SECONDS = 10, REFUSALS_SAID = 8, EVENTS = 64 };
+static const int64_t SECOND = 1000000000;
+
+typedef struct { Guest guest; uint32_t source; } Place;           /* guest.fd -1: free */
+struct Guests {
+    GuestHost host;
+    int       listener, poller;                       /* poller: epoll */
+    int       used, refusals;                         /* places in use; refusals so far */
+    int64_t   looked;                                 /* seam.clock when old guests were last looked for */
+    uint64_t  seed;                                   /* of the hash of addresses */
+    uint16_t  from[SOURCES];                          /* guests of each class */
+    Place     place[GUESTS];
+};
 
 void tcp_say(const char *format, ...)
 {
@@ -29,128 +41,175 @@ void tcp_say(const char *format, ...)
     log_write(line, at);
 }
 
-static void guest_close(Tcp *tcp, GuestEnd *g)
+/* ---- places ---- */
+/* An IPv4 address, or the network of an IPv6 address: one host may have any address of its /64. */
+static uint32_t source_of(const Guests *g, int fd)
 {
-    end_close(tcp, &g->end);
-    tcp->guests--;
+    SocketAddress other = { .port = 0 };
+    uint64_t half[2] = { 0 };
+    if (socket_other(&other, fd)) memcpy(half, other.ip, sizeof half);
+    return (uint32_t)(random_mix(g->seed, half[0] ? half[0] : half[1]) % SOURCES);
 }
 
-static GuestEnd *guest_oldest(Tcp *tcp)
+static void place_free(Guests *g, Place *p)
 {
-    GuestEnd *oldest = NULL;
-    for (int i = 0; i < GUESTS; i++) {
-        GuestEnd *g = &tcp->guest[i];
-        if (g->end.fd >= 0 && (!oldest || g->guest.since < oldest->guest.since)) oldest = g;
+    g->from[p->source]--;
+    g->used--;
+    p->guest.fd = -1;
+}
+
+static void guest_close(Guests *g, Place *p)
+{
+    close(p->guest.fd);
+    place_free(g, p);
+}
+
+/* Closes the oldest guest of the address that has the most. */
+static Place *place_clear(Guests *g)
+{
+    Place *worst = NULL;
+    for (Place *p = g->place; p < g->place + GUESTS; p++) {
+        if (p->guest.fd < 0) continue;
+        int more = worst ? g->from[p->source] - g->from[worst->source] : 1;
+        if (more > 0 || (more == 0 && p->guest.since < worst->guest.since)) worst = p;
     }
-    return oldest;
+    guest_close(g, worst);
+    return worst;
 }
 
-/* A free place, or the one of the oldest guest. */
-static GuestEnd *guest_place(Tcp *tcp)
+static Place *place_get(Guests *g)
 {
-    for (int i = 0; i < GUESTS; i++)
-        if (tcp->guest[i].end.fd < 0) return &tcp->guest[i];
-    GuestEnd *oldest = guest_oldest(tcp);
-    guest_close(tcp, oldest);
-    return oldest;
+    for (Place *p = g->place; p < g->place + GUESTS && g->used < GUESTS; p++)
+        if (p->guest.fd < 0) return p;
+    return place_clear(g);
 }
 
-void guests_accept(Tcp *tcp)
+/* ---- accepting ---- */
+static void watch(Guests *g, int fd, Place *p)
 {
-    if (!tcp->guest) {
-        tcp->guest = calloc(GUESTS, sizeof *tcp->guest);
-        CHECK(tcp->guest, "no memory for connections");
-        for (int i = 0; i < GUESTS; i++) tcp->guest[i].end.fd = -1;
-    }
-    for (int i = 0; i < GUESTS; i++) {                /* no more at once: others are served in between */
-        int fd = accept4(tcp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0) {
-            if (errno != EMFILE && errno != ENFILE) return;
-            if (tcp->guests > 0) {                    /* the oldest one gives up its descriptor */
-                guest_close(tcp, guest_oldest(tcp));
-                continue;
-            }
-            usleep(10000);                            /* they wait, and this thread must not spin on them */
-            return;
-        }
-        GuestEnd *g = guest_place(tcp);
-        if (!guest_open(&g->guest, fd)) {
-            close(fd);
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = p };
+    CHECK(epoll_ctl(g->poller, EPOLL_CTL_ADD, fd, &event) == 0, "epoll: %s", strerror(errno));
+}
+
+static void accept_all(Guests *g)
+{
+    for (int i = 0; i < GUESTS; i++) {                /* the others are served before more are accepted */
+        int fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && errno != EMFILE && errno != ENFILE) return;
+        if (fd < 0 && g->used > 0) {                  /* a descriptor for the one that waits */
+            place_clear(g);
             continue;
         }
-        end_open(tcp, &g->end, END_GUEST, fd, EPOLLIN, g);
-        tcp->guests++;
+        if (fd < 0) {
+            usleep(10000);                            /* it stays readable: the caller must not spin */
+            return;
+        }
+        Place *p = place_get(g);
+        uint32_t source = source_of(g, fd);
+        if (!guest_open(&p->guest, fd)) {
+            close(fd);
+            p->guest.fd = -1;
+            continue;
+        }
+        p->source = source;
+        g->from[source]++;
+        g->used++;
+        watch(g, fd, p);
     }
 }
 
-/* Whether a rank that has proved itself may be what it says. */
-static Verdict admit(Tcp *tcp, const Hello *hello)
+/* ---- hellos ---- */
+/* What the host says of a proved hello, once it is of another rank of its job. */
+static Verdict admit(const GuestHost *host, const Hello *hello)
 {
-    if (hello->size != tcp->size) return OTHER_SIZE;
-    if (hello->rank < 0 || hello->rank >= tcp->size || hello->rank == tcp->rank || hello->to != tcp->rank)
+    if (hello->size != host->size) return OTHER_SIZE;
+    if (hello->rank < 0 || hello->rank >= host->size || hello->rank == host->rank || hello->to != host->rank)
         return NO_SUCH_RANK;
-    if (hello->purpose == HELLO_START) return rendezvous_admit(tcp, hello);
-    const Peer *p = tcp->peer[hello->rank];
-    return p && (p->in.end.fd >= 0 || p->left || p->broken) ? RANK_TWICE : WELCOME;
+    return host->admit(host->self, hello);
 }
 
-/* For the person at rank 0. Who fails for another reason than a mistake could fill the log. */
-static void log_refusal(Tcp *tcp, const GuestEnd *g, Verdict verdict)
+/* For the person who looks at this rank. */
+static void log_refusal(Guests *g, const Guest *guest, Verdict verdict)
 {
     static const char *const why[] = {
-        [OTHER_VERSION] = "it is of another version of jotun", [OTHER_SECRET] = "it has another secret",
-        [OTHER_SIZE] = "it has another number of ranks", [NO_SUCH_RANK] = "there is no such rank",
-        [RANK_TWICE] = "that rank is here already", [TOO_LATE] = "the job has begun" };
-    SocketAddress from;
+        [OTHER_VERSION] = "it is of another version of jotun",
+        [NOT_PROVED]    = "it has another secret or is of another job",
+        [OTHER_SIZE]    = "it has another number of ranks", [NO_SUCH_RANK] = "there is no such rank",
+        [RANK_TWICE]    = "that rank is here already",      [TOO_LATE]     = "the job has begun" };
+    SocketAddress other;
     char text[SOCKET_TEXT] = "?";
-    if (++tcp->refusals > REFUSALS_SAID) return;
-    if (socket_other(&from, g->end.fd)) socket_ip(text, &from);
-    tcp_say("a connection from %s as rank %d of %d is refused: %s%s", text, (int)g->guest.hello.rank,
-            (int)g->guest.hello.size, why[verdict],
-            tcp->refusals == REFUSALS_SAID ? "; further ones are not reported" : "");
+    if (++g->refusals > REFUSALS_SAID) return;
+    if (socket_other(&other, guest->fd)) socket_ip(text, &other);
+    tcp_say("a connection from %s as rank %d of %d is refused: %s%s", text, (int)guest->hello.rank,
+            (int)guest->hello.size, why[verdict],
+            g->refusals == REFUSALS_SAID ? "; further ones are not reported" : "");
 }
 
-void guest_ready(Tcp *tcp, End *end)
+static void guest_ready(Guests *g, Place *p)
 {
-    GuestEnd  *g     = end->owner;
-    HelloState state = guest_read(&g->guest);
-    if (state == HELLO_PART) return;
-    if (state == HELLO_CLOSED) {
-        guest_close(tcp, g);
-        return;
-    }
-    const Hello  *hello   = &g->guest.hello;
-    const TcpKey *key     = hello->purpose == HELLO_START ? &tcp->start_key : &tcp->key;
-    Verdict       verdict = guest_proved(&g->guest, key);
-    if (hello->purpose == HELLO_LINK && tcp->start) verdict = OTHER_SECRET;     /* there is no key yet */
-    if (verdict == WELCOME) verdict = admit(tcp, hello);
-    guest_answer(&g->guest, key, verdict, tcp->size);
+    Guest     *guest = &p->guest;
+    HelloState state = guest_read(guest);
+    if (state == HELLO_CLOSED) guest_close(g, p);
+    if (state != HELLO_WHOLE) return;
+    const Hello   hello   = guest->hello;
+    const TcpKey *key     = g->host.key(g->host.self, hello.purpose);
+    Verdict       verdict = key ? guest_proved(guest, key) : NOT_PROVED;
+    if (verdict == WELCOME) verdict = admit(&g->host, &hello);
+    guest_answer(guest, key, verdict, g->host.size);
     if (verdict != WELCOME) {
-        log_refusal(tcp, g, verdict);
-        guest_close(tcp, g);
+        log_refusal(g, guest, verdict);
+        guest_close(g, p);
         return;
     }
-    int fd = end_release(tcp, &g->end);               /* watched for another purpose from here on */
-    tcp->guests--;
-    if (hello->purpose == HELLO_START) rendezvous_accept(tcp, hello, fd);
-    else                               link_accepted(tcp, hello->rank, fd, hello->host);
+    int fd = guest->fd;
+    CHECK(epoll_ctl(g->poller, EPOLL_CTL_DEL, fd, NULL) == 0, "epoll: %s", strerror(errno));
+    place_free(g, p);
+    g->host.take(g->host.self, &hello, fd);
 }
 
-void guests_expire(Tcp *tcp)
+/* ---- all of them ---- */
+Guests *guests_open(const GuestHost *host, int listener)
 {
-    int64_t now = seam.clock(), second = 1000000000;
-    if (now < tcp->guests_looked + second) return;    /* they are many, and calls are more */
-    tcp->guests_looked = now;
-    for (int i = 0; i < GUESTS && tcp->guests > 0; i++) {
-        GuestEnd *g = &tcp->guest[i];
-        if (g->end.fd >= 0 && now - g->guest.since > GUEST_SECONDS * second) guest_close(tcp, g);
+    Guests *g = calloc(1, sizeof *g);
+    CHECK(g, "no memory for unknown connections");
+    g->host     = *host;
+    g->listener = listener;
+    g->poller   = epoll_create1(EPOLL_CLOEXEC);
+    CHECK(g->poller >= 0, "epoll: %s", strerror(errno));
+    for (int i = 0; i < GUESTS; i++) g->place[i].guest.fd = -1;
+    tcp_random(&g->seed, sizeof g->seed);
+    watch(g, listener, NULL);
+    return g;
+}
+
+int guests_poller(const Guests *g) { return g->poller; }
+
+/* A place may have a new guest by the time its event is handled; that one is read and has sent nothing. */
+void guests_progress(Guests *g)
+{
+    struct epoll_event event[EVENTS];
+    int count = epoll_wait(g->poller, event, EVENTS, 0);
+    for (int i = 0; i < count; i++) {
+        Place *p = event[i].data.ptr;
+        if (!p) accept_all(g);
+        else if (p->guest.fd >= 0) guest_ready(g, p);
     }
 }
 
-void guests_close(Tcp *tcp)
+void guests_expire(Guests *g)
 {
-    for (int i = 0; i < GUESTS && tcp->guest; i++)
-        if (tcp->guest[i].end.fd >= 0) guest_close(tcp, &tcp->guest[i]);
-    free(tcp->guest);
-    tcp->guest = NULL;
+    int64_t now = g && g->used > 0 ? seam.clock() : 0;
+    if (now == 0 || now < g->looked + SECOND) return;
+    g->looked = now;
+    for (Place *p = g->place; p < g->place + GUESTS; p++)
+        if (p->guest.fd >= 0 && now - p->guest.since > GUEST_SECONDS * SECOND) guest_close(g, p);
+}
+
+void guests_close(Guests *g)
+{
+    if (!g) return;
+    for (Place *p = g->place; p < g->place + GUESTS; p++)
+        if (p->guest.fd >= 0) guest_close(g, p);
+    close(g->poller);
+    free(g);
 }

@@ -16,9 +16,9 @@
 #include <unistd.h>
 #include "base/seam.h"
 
-/* KEPT_SMALL: a message that is kept without need, as long as all are below KEPT_ALL bytes.
- * LOST_MS: in which the watchdog, which knows more, ends this process. RETRY_MS: between two attempts to
- * connect, to a host that cannot be reached for UNREACHABLE_MS. */
+/* KEPT_SMALL: bytes of a message that is kept before its receive is posted, as long as all such messages
+ * have less than KEPT_ALL. LOST_MS: what the watchdog, which knows more, has to end this process. RETRY_MS:
+ * between two attempts to connect. UNREACHABLE_MS: how long a host may be unreachable. */
 enum { KEPT_SMALL = 64 << 10, KEPT_ALL = 64 << 20, LOST_MS = 3000, RETRY_MS = 100, UNREACHABLE_MS = 30000,
        EVENTS = 64 };
 enum { PARTS_AT_ONCE = 24 };
@@ -47,14 +47,6 @@ void end_close(Tcp *tcp, End *end)
     end->fd = -1;
 }
 
-int end_release(Tcp *tcp, End *end)
-{
-    int fd = end->fd;
-    CHECK(epoll_ctl(tcp->poller, EPOLL_CTL_DEL, fd, NULL) == 0, "epoll: %s", strerror(errno));
-    end->fd = -1;
-    return fd;
-}
-
 /* ---- peers ---- */
 static Peer *peer_of(Tcp *tcp, int rank)
 {
@@ -75,8 +67,9 @@ static void peer_lost(Tcp *tcp, Peer *p, const char *why)
     tcp->lost_at  = seam.clock();
 }
 
-/* A connection has ended. After a goodbye this is no fault, unless something is still to go that way. Without
- * one the stream may have ended within a message, and another connection would go on there. */
+/* A connection has ended. After a goodbye that is in order, unless messages still wait to be sent there.
+ * Without one, the end may be in the middle of a message, whose rest a second connection could not continue:
+ * there is none. */
 static void out_ended(Tcp *tcp, Peer *p, int error)
 {
     end_close(tcp, &p->out.end);
@@ -96,13 +89,14 @@ static void in_ended(Tcp *tcp, Peer *p, int error)
     else if (p->in.has_frame) peer_lost(tcp, p, "it has ended within a message");
 }
 
-/* An abort was printed where it began; it is passed on, since not every rank is connected to that one. */
-static void word_received(Tcp *tcp, Peer *p, const Frame *word)
+/* A goodbye or an abort. The rank where an abort began has printed the reason; it is passed on, since not
+ * every rank is connected to that one. False: it is neither. */
+static bool closing_received(Tcp *tcp, Peer *p, const Frame *closing)
 {
-    if (word->kind == TCP_GOODBYE) p->left = true;
-    if (word->kind != TCP_ABORT) return;
-    tcp_links_close(tcp, TCP_ABORT, word->code);
-    _exit(word->code);
+    if (closing->kind == TCP_GOODBYE) return p->left = true;
+    if (closing->kind != TCP_ABORT) return false;
+    tcp_links_close(tcp, TCP_ABORT, closing->code);
+    _exit(closing->code);
 }
 
 /* ---- messages ---- */
@@ -184,7 +178,7 @@ static void message_done(Tcp *tcp, Message *m)
 }
 
 /* ---- sending ---- */
-/* Frames and bytes of the first messages of the queue. */
+/* What is unsent of the first messages of the queue, and their frames. */
 static int queue_parts(const OutLink *out, struct iovec part[PARTS_AT_ONCE])
 {
     int parts = 0;
@@ -218,7 +212,7 @@ static void out_write(Tcp *tcp, Peer *p)
         ssize_t n = sendmsg(out->end.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) break;
-        if (n < 0) {                                  /* a word may have come before the end */
+        if (n < 0) {                                  /* a goodbye or abort may have come before */
             int error = errno;
             out_read(tcp, p);
             if (out->state == OUT_OPEN) out_ended(tcp, p, error);
@@ -230,14 +224,15 @@ static void out_write(Tcp *tcp, Peer *p)
         end_watch(tcp, &out->end, out->queue.first ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-/* No connection was made. Nothing has been sent, so that another attempt costs only time. A network may
- * come up after its hosts, and a rank close a connection before it knows us, for want of descriptors; but a
- * host that refuses a connection has lost the rank that listened there. */
+/* No connection was made. No message has been sent, so another attempt costs only time. A rank may close a
+ * connection before it knows whose it is, to have its descriptor for another; the system reports that as a
+ * reset where it came after our hello. A network may come up later than its hosts. But a host that refuses a
+ * connection has lost the rank that listened there. */
 static void out_failed(Tcp *tcp, Peer *p, int error)
 {
     OutLink *out = &p->out;
-    bool again = error == 0 || ((error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN ||
-                                 error == ETIMEDOUT) && seam.clock() - out->since < UNREACHABLE_MS * MS);
+    bool closed = error == 0 || error == ECONNRESET || error == EPIPE;
+    bool again  = closed || (error != ECONNREFUSED && seam.clock() - out->since < UNREACHABLE_MS * MS);
     out->state = OUT_CLOSED;
     if (again) {
         out->again = seam.clock() + RETRY_MS * MS;
@@ -281,26 +276,29 @@ static void out_greet(Tcp *tcp, Peer *p)
         return;
     }
     out->state = OUT_CLOSED;
-    peer_lost(tcp, p, "it refuses the connection, as of another job");
+    peer_lost(tcp, p, "it refuses the connection: it is of another job, or has lost one from this rank");
 }
 
-/* All that comes back is a word. */
+/* The other end sends nothing but a goodbye or abort on this connection. */
 static void out_read(Tcp *tcp, Peer *p)
 {
     OutLink *out = &p->out;
     for (;;) {
-        ssize_t n = recv(out->end.fd, (char *)&out->word + out->word_count,
-                         sizeof out->word - out->word_count, MSG_DONTWAIT);
+        ssize_t n = recv(out->end.fd, (char *)&out->closing + out->closing_count,
+                         sizeof out->closing - out->closing_count, MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) return;
         if (n <= 0) {
             out_ended(tcp, p, n < 0 ? errno : 0);
             return;
         }
-        out->word_count += (size_t)n;
-        if (out->word_count < sizeof out->word) continue;
-        out->word_count = 0;
-        word_received(tcp, p, &out->word);
+        out->closing_count += (size_t)n;
+        if (out->closing_count < sizeof out->closing) continue;
+        out->closing_count = 0;
+        if (!closing_received(tcp, p, &out->closing)) {
+            out_ended(tcp, p, EPROTO);
+            return;
+        }
     }
 }
 
@@ -368,7 +366,8 @@ static void check_bytes(const Tcp *tcp, const Peer *p, const Frame *sent, const 
           (unsigned long long)sent->bytes, tcp->rank, (unsigned long long)m->frame.bytes);
 }
 
-/* Where the bytes of the frame go. False: nowhere yet. */
+/* Finds where the bytes of the frame go: to a posted receive, or to memory where they wait for it. False:
+ * neither, the link must wait. keep: also where the message is large. */
 static bool frame_place(Tcp *tcp, Peer *p, bool keep)
 {
     InLink *in = &p->in;
@@ -386,17 +385,14 @@ static bool frame_place(Tcp *tcp, Peer *p, bool keep)
     return true;
 }
 
-/* Takes the next frame from the buffer; a word has no bytes. False: it is none of ours. */
+/* Takes the next frame from the buffer; a goodbye and an abort have no bytes. False: it is no frame. */
 static bool frame_take(Tcp *tcp, Peer *p)
 {
     InLink *in = &p->in;
     memcpy(&in->frame, in->buffer + in->begin, sizeof in->frame);
     in->begin += sizeof in->frame;
     in->count -= sizeof in->frame;
-    if (in->frame.kind != TCP_DATA) {
-        word_received(tcp, p, &in->frame);
-        return in->frame.kind == TCP_GOODBYE;
-    }
+    if (in->frame.kind != TCP_DATA) return closing_received(tcp, p, &in->frame);
     return in->has_frame = in->frame.bytes <= BYTES_MAX;
 }
 
@@ -432,8 +428,8 @@ static void frame_copy(Tcp *tcp, InLink *in)
     frame_moved(tcp, in, n);
 }
 
-/* Reads the rest of the frame's bytes to their place, and what follows them to the buffer, which is empty
- * or has the begin of a frame. Returns what recvmsg does. */
+/* Reads the rest of the frame's bytes to their place, and what follows them into the buffer, which is empty
+ * or has the beginning of a frame. Returns what recvmsg does. */
 static ssize_t link_receive(Tcp *tcp, InLink *in)
 {
     struct iovec part[3];
@@ -464,7 +460,8 @@ static void link_pause(Tcp *tcp, InLink *in, bool pause)
     end_watch(tcp, &in->end, pause ? 0 : EPOLLIN);
 }
 
-/* Reads all that has come. keep: also of a large message without its receive, the first. */
+/* Reads all that has come, up to a large message whose receive is not posted; keep: one such message is read
+ * too. */
 static void link_read(Tcp *tcp, Peer *p, bool keep)
 {
     InLink *in = &p->in;
@@ -495,7 +492,7 @@ static void link_read(Tcp *tcp, Peer *p, bool keep)
     if (in->end.fd >= 0) link_pause(tcp, in, false);
 }
 
-/* The message has come, or a part of it, before its receive. */
+/* The message, or a part of it, has come before its receive. */
 static void message_take_kept(Tcp *tcp, InLink *in, Message *m, Kept *k)
 {
     message_fill(m, k->data, k->count);
@@ -543,8 +540,8 @@ void link_accepted(Tcp *tcp, int rank, int fd, const char *host)
     link_read(tcp, p, false);
 }
 
-/* A paused link is not read, and would wake every wait once it is broken: it is closed. What has come on it
- * and not been read is of a rank that is lost. */
+/* A paused link is not read. Once it is broken it would end every wait at once, so it is closed; what has
+ * come on it without being read is from a rank that is lost. */
 static void in_ready(Tcp *tcp, Peer *p, uint32_t events)
 {
     if (p->in.paused && events & (EPOLLERR | EPOLLHUP)) in_ended(tcp, p, socket_error(p->in.end.fd));
@@ -557,10 +554,9 @@ static void end_ready(Tcp *tcp, End *end, uint32_t events)
     Peer *p = end->owner;
     if (end->fd < 0) return;                          /* closed by an earlier event */
     switch (end->kind) {
-    case END_LISTENER: guests_accept(tcp); break;
-    case END_GUEST:    guest_ready(tcp, end); break;
-    case END_WAITING:  rendezvous_ready(tcp, end); break;
-    case END_IN:       in_ready(tcp, p, events); break;
+    case END_GUESTS:  guests_progress(tcp->guests); break;
+    case END_WAITING: rendezvous_ready(tcp, end); break;
+    case END_IN:      in_ready(tcp, p, events); break;
     case END_OUT:
         if (p->out.state == OUT_GREETING) out_greet(tcp, p);
         else {
@@ -570,7 +566,7 @@ static void end_ready(Tcp *tcp, End *end, uint32_t events)
     }
 }
 
-/* Connections that were closed before they were made; rare, and so found by looking at all. */
+/* Attempts to connect that are due. They are rare, so all peers are looked at. */
 static void connect_again(Tcp *tcp)
 {
     int64_t now = seam.clock();
@@ -587,7 +583,7 @@ void tcp_progress(Tcp *tcp, int ms)
     struct epoll_event event[EVENTS];
     int count = epoll_wait(tcp->poller, event, EVENTS, tcp->again > 0 && ms > RETRY_MS ? RETRY_MS : ms);
     for (int i = 0; i < count; i++) end_ready(tcp, event[i].data.ptr, event[i].events);
-    if (tcp->guests > 0) guests_expire(tcp);
+    guests_expire(tcp->guests);
     if (tcp->again > 0) connect_again(tcp);
 }
 
@@ -612,28 +608,29 @@ void tcp_wait(Tcp *tcp, Message *m)
 }
 
 /* ---- the end ---- */
-/* What has come is read first: close() with unread bytes sends RST, which may overtake the word. */
-static void end_leave(Tcp *tcp, End *end, const Frame *word)
+/* What has come is read first: close() with unread bytes sends RST, and the other end would lose the goodbye
+ * or abort. */
+static void end_leave(Tcp *tcp, End *end, const Frame *closing)
 {
     char rest[4096];
     if (end->fd < 0) return;
-    if (word) send(end->fd, word, sizeof *word, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (closing) send(end->fd, closing, sizeof *closing, MSG_NOSIGNAL | MSG_DONTWAIT);
     shutdown(end->fd, SHUT_WR);
     while (recv(end->fd, rest, sizeof rest, MSG_DONTWAIT) > 0) { }
     end_close(tcp, end);
 }
 
-/* The word goes both ways: to who receives from here, unless a message is half sent, and to who sends. */
-static void peer_close(Tcp *tcp, Peer *p, const Frame *word)
+/* Both ends get the goodbye or abort, unless half a message precedes it on the connection. */
+static void peer_close(Tcp *tcp, Peer *p, const Frame *closing)
 {
     const Message *first = p->out.queue.first;
     bool whole = p->out.state == OUT_OPEN && !(first && first->moved > 0);
-    end_leave(tcp, &p->out.end, whole ? word : NULL);
-    end_leave(tcp, &p->in.end, word);
+    end_leave(tcp, &p->out.end, whole ? closing : NULL);
+    end_leave(tcp, &p->in.end, closing);
 }
 
 void tcp_links_close(Tcp *tcp, FrameKind last, int exit_code)
 {
-    Frame word = { .kind = (uint16_t)last, .code = (uint16_t)exit_code };
-    for (Peer *p = tcp->peers; p; p = p->next) peer_close(tcp, p, &word);
+    Frame closing = { .kind = (uint16_t)last, .code = (uint16_t)exit_code };
+    for (Peer *p = tcp->peers; p; p = p->next) peer_close(tcp, p, &closing);
 }

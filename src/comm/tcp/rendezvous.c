@@ -16,10 +16,9 @@
 #include "comm/start.h"
 #include "comm/tcp/state.h"
 
-/* FIRST_WORD, MORE_WORDS: seconds after which a rank that waits says for whom. LEAST_LIMIT: hosts start
- * slowly. ANSWER_MS: what one attempt to connect may take. ADDRESSES: of rank 0's host that are tried. */
-enum { FANOUT = 16, FIRST_WORD = 10, MORE_WORDS = 60, LEAST_LIMIT = 30, ANSWER_MS = 5000, LISTED = 16,
-       ADDRESSES = 8 };
+/* FIRST_NOTICE, NEXT_NOTICE: seconds after which a rank that waits says for whom. LEAST_LIMIT: hosts start
+ * slowly. LISTED: missing ranks that a message names. ADDRESSES: of rank 0's host that are tried. */
+enum { FANOUT = 16, FIRST_NOTICE = 10, NEXT_NOTICE = 60, LEAST_LIMIT = 30, LISTED = 16, ADDRESSES = 8 };
 static const int64_t SECOND = 1000000000;
 static const uint64_t GO_MAGIC = 0x6a6f74756e206733;
 
@@ -29,8 +28,8 @@ typedef struct {
     SocketAddress child[FANOUT];                      /* of ranks FANOUT r + 1 and those behind it */
 } Go;
 
-/* Rank 0's: the connection of each rank that has come; of those that have not the descriptor is -1. */
-typedef struct Start { End *end; int come; } Start;
+/* Of rank 0: the connections of the ranks that have come; the descriptor of the others is -1. */
+typedef struct Start { End *end; int arrived; } Start;
 
 static int child_of(const Tcp *tcp, int i)
 {
@@ -45,15 +44,34 @@ static int64_t limit_of(double seconds)
     return seam.clock() + (int64_t)(limit * (double)SECOND);
 }
 
-/* ---- rank 0 ---- */
-Verdict rendezvous_admit(Tcp *tcp, const Hello *hello)
+/* ---- who is accepted ---- */
+/* Until all ranks have come to rank 0 the job has no key, and nobody who knows it. */
+static const TcpKey *key_of(void *self, uint32_t purpose)
+{
+    const Tcp *tcp = self;
+    if (purpose == HELLO_START) return &tcp->start_key;
+    return purpose == HELLO_LINK && !tcp->start ? &tcp->key : NULL;
+}
+
+static Verdict admit_link(const Tcp *tcp, const Hello *hello)
+{
+    const Peer *p = tcp->peer[hello->rank];
+    return p && (p->in.end.fd >= 0 || p->left || p->broken) ? RANK_TWICE : WELCOME;
+}
+
+static Verdict admit_start(const Tcp *tcp, const Hello *hello)
 {
     if (!tcp->start) return TOO_LATE;
     if (tcp->start->end[hello->rank].fd >= 0) return RANK_TWICE;
     return hello->port > 0 && hello->port <= UINT16_MAX ? WELCOME : NO_SUCH_RANK;
 }
 
-void rendezvous_accept(Tcp *tcp, const Hello *hello, int fd)
+static Verdict admit(void *self, const Hello *hello)
+{
+    return hello->purpose == HELLO_START ? admit_start(self, hello) : admit_link(self, hello);
+}
+
+static void take_start(Tcp *tcp, const Hello *hello, int fd)
 {
     Start *start = tcp->start;
     if (!socket_other(&tcp->address[hello->rank], fd)) {
@@ -62,31 +80,45 @@ void rendezvous_accept(Tcp *tcp, const Hello *hello, int fd)
     }
     tcp->address[hello->rank].port = (uint16_t)hello->port;
     end_open(tcp, &start->end[hello->rank], END_WAITING, fd, EPOLLIN, NULL);
-    start->come++;
+    start->arrived++;
 }
 
-/* A rank that waits says nothing: it has ended, and may come again. */
+static void take(void *self, const Hello *hello, int fd)
+{
+    if (hello->purpose == HELLO_START) take_start(self, hello, fd);
+    else                               link_accepted(self, hello->rank, fd, hello->host);
+}
+
+static void begin_to_accept(Tcp *tcp)
+{
+    tcp->guests = guests_open(&(GuestHost){ .self = tcp, .rank = tcp->rank, .size = tcp->size, .key = key_of,
+                                            .admit = admit, .take = take }, tcp->listener);
+    end_open(tcp, &tcp->guests_end, END_GUESTS, guests_poller(tcp->guests), EPOLLIN, NULL);
+}
+
+/* ---- rank 0 ---- */
+/* A rank that waits sends nothing: this is the end of its connection, and it may come again. */
 void rendezvous_ready(Tcp *tcp, End *end)
 {
     char byte;
     ssize_t n = recv(end->fd, &byte, 1, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     end_close(tcp, end);
-    tcp->start->come--;
+    tcp->start->arrived--;
 }
 
 /* "ranks 1, 3 and 20 more" */
 static void missing_text(char *text, size_t room, const Tcp *tcp)
 {
-    int missing = tcp->size - 1 - tcp->start->come, listed = 0;
+    int missing = tcp->size - 1 - tcp->start->arrived, listed = 0;
     snprintf(text, room, missing == 1 ? "rank " : "ranks ");
     for (int r = 1; r < tcp->size && listed < LISTED; r++)
         if (tcp->start->end[r].fd < 0) message_add(text, room, "%s%d", listed++ ? ", " : "", r);
     if (missing > listed) message_add(text, room, " and %d more", missing - listed);
 }
 
-/* Who came by the loopback address is on this host, and other hosts find it by the address by which they
- * found this rank. */
+/* A rank that came from the loopback address is on this host. Other hosts reach it at the address at which
+ * they reached this rank. */
 static void mend_loopback(Tcp *tcp)
 {
     SocketAddress own = { .port = 0 };
@@ -112,17 +144,17 @@ static void send_go(Tcp *tcp, const uint8_t job[NONCE_BYTES])
 static Status wait_for_ranks(Tcp *tcp, int64_t end)
 {
     char    text[256] = "";
-    int64_t word = seam.clock() + FIRST_WORD * SECOND, begin = seam.clock();
-    while (tcp->start->come < tcp->size - 1) {
+    int64_t notice = seam.clock() + FIRST_NOTICE * SECOND, begin = seam.clock();
+    while (tcp->start->arrived < tcp->size - 1) {
         int64_t now = seam.clock();
-        if (now > end || now > word) missing_text(text, sizeof text, tcp);
+        if (now > end || now > notice) missing_text(text, sizeof text, tcp);
         if (now > end)
             return fail(IO_FAILED, "%s of %d did not come to rank 0, port %d, in %.0f s: did they start, and "
                         "does a firewall let them through?", text, tcp->size, (int)tcp->address[0].port,
                         (double)(now - begin) / (double)SECOND);
-        if (now > word) {
+        if (now > notice) {
             tcp_say("rank 0 waits at port %d for %s of %d", (int)tcp->address[0].port, text, tcp->size);
-            word = now + MORE_WORDS * SECOND;
+            notice = now + NEXT_NOTICE * SECOND;
         }
         tcp_progress(tcp, 500);
     }
@@ -138,7 +170,7 @@ static Status lead(Tcp *tcp, int64_t end)
     tcp->start = &start;
     tcp_random(job, sizeof job);
     tcp->key = tcp_key_job(&tcp->start_key, job);
-    end_open(tcp, &tcp->listener, END_LISTENER, tcp->listener.fd, EPOLLIN, NULL);
+    begin_to_accept(tcp);
     Status status = wait_for_ranks(tcp, end);
     if (status == OK) {
         mend_loopback(tcp);
@@ -151,58 +183,33 @@ static Status lead(Tcp *tcp, int64_t end)
 }
 
 /* ---- the other ranks ---- */
-static bool is_ready(int fd, short events, int ms)
-{
-    struct pollfd ready = { .fd = fd, .events = events };
-    return poll(&ready, 1, ms) > 0;
-}
-
-/* One attempt. GREETING_CLOSED: *why says why, and a later one may be better. */
-static GreetingState greet(Tcp *tcp, Greeting *g, const SocketAddress *to, const char **why)
-{
-    int fd = socket_connect(to);
-    *why = strerror(errno);
-    if (fd < 0) return GREETING_CLOSED;
-    GreetingState state = GREETING_PART;
-    greeting_open(g, fd, (Hello){ .purpose = HELLO_START, .rank = tcp->rank, .size = tcp->size,
-                                  .port = tcp->address[tcp->rank].port });
-    *why = "it does not answer";
-    while (state == GREETING_PART && is_ready(fd, POLLIN, ANSWER_MS)) {
-        int error = socket_error(fd);
-        state = error ? GREETING_CLOSED : greeting_advance(g, &tcp->start_key);
-        if (state == GREETING_CLOSED) *why = error ? strerror(error) : "it closes the connection";
-    }
-    if (state == GREETING_DONE) return state;
-    close(fd);
-    return state == GREETING_REFUSED ? state : GREETING_CLOSED;
-}
-
-static Status refused(const Tcp *tcp, const Greeting *g, const char *at)
+static Status refused(const Tcp *tcp, const TcpStart *start, const Greeting *g, const char *at)
 {
     switch (g->welcome.verdict) {
     case OTHER_VERSION:
-        return fail(BAD_OPTION, "rank 0 at %s is of another version of jotun; install the same on all hosts",
+        return fail(BAD_OPTION, "rank 0 at %s runs another version of jotun; install the same on all hosts",
                     at);
     case OTHER_SIZE:
-        return fail(BAD_OPTION, "this is rank %d of %d, but rank 0 at %s counts %d ranks: two jobs that "
-                    "have one address? --control-port N gives one of them another port", tcp->rank, tcp->size,
-                    at, (int)g->welcome.size);
+        return fail(BAD_OPTION, "this is rank %d of %d, but the job of rank 0 at %s has %d ranks: do two "
+                    "jobs use one address? --control-port N gives one of them another port", tcp->rank,
+                    tcp->size, at, (int)g->welcome.size);
     case RANK_TWICE:
         return fail(BAD_OPTION, "rank 0 at %s has a rank %d already: two processes have the same number, or "
                     "two jobs one address; --control-port N gives one of them another port", at, tcp->rank);
     case NO_SUCH_RANK:
         return fail(BAD_OPTION, "rank 0 at %s has no place for rank %d of %d", at, tcp->rank, tcp->size);
     case TOO_LATE:
-        return fail(BAD_OPTION, "rank 0 at %s has begun its job without this rank %d: two jobs that have one "
-                    "address? --control-port N gives one of them another port", at, tcp->rank);
+        return fail(BAD_OPTION, "rank 0 at %s has begun its job without this rank %d: do two jobs use "
+                    "one address? --control-port N gives one of them another port", at, tcp->rank);
     default:
-        return fail(BAD_OPTION, "rank 0 at %s has another secret: give all ranks the same JOTUN_SECRET, or "
-                    "the same file by JOTUN_SECRET_FILE", at);
+        return fail(BAD_OPTION, "rank 0 at %s has another secret, or is of another job%s%s: give all ranks "
+                    "of a job the same JOTUN_SECRET or the same file by JOTUN_SECRET_FILE, and each job "
+                    "its own port by --control-port N", at, *start->job ? " than " : "", start->job);
     }
 }
 
-/* Without a secret only addresses of this host count. Returns how many are left. */
-static int drop_others(const TcpStart *start, SocketAddress *address, int count)
+/* Without a secret, only addresses of this host are allowed. Returns how many are left. */
+static int drop_other_hosts(const TcpStart *start, SocketAddress *address, int count)
 {
     int left = 0;
     for (int i = 0; i < count; i++)
@@ -210,47 +217,52 @@ static int drop_others(const TcpStart *start, SocketAddress *address, int count)
     return left;
 }
 
-/* Until rank 0 is there, knows us and has heard all others. *go: what it sends. */
+/* Until rank 0 has accepted this rank and all others have come. *go: what it sends then. */
 static Status follow(Tcp *tcp, const TcpStart *start, int64_t end, Go *go)
 {
     SocketAddress to[ADDRESSES];
+    Hello hello = { .purpose = HELLO_START, .rank = tcp->rank, .size = tcp->size,
+                    .port = tcp->address[tcp->rank].port };
     Greeting g;
     GreetingState state = GREETING_CLOSED;
     const char *why = "";
     char   at[SOCKET_TEXT];
     size_t have = 0;
-    int64_t word = seam.clock() + FIRST_WORD * SECOND, begin = seam.clock();
+    int64_t notice = seam.clock() + FIRST_NOTICE * SECOND, begin = seam.clock();
     int pause_ms = 20;
     do {
-        int count = drop_others(start, to, socket_resolve(to, ADDRESSES, start->host, start->port, &why));
+        int count = socket_resolve(to, ADDRESSES, start->host, start->port, &why);
+        count = drop_other_hosts(start, to, count);
         snprintf(at, sizeof at, "%.40s:%d", start->host, start->port);
         for (int i = 0; i < count && state == GREETING_CLOSED; i++) {
             socket_text(at, &to[i]);
-            state = greet(tcp, &g, &to[i], &why);
+            state = greeting_try(&g, &to[i], hello, &tcp->start_key);
+            if (state == GREETING_CLOSED) why = strerror(errno);
         }
         if (state != GREETING_CLOSED) break;
         int64_t now = seam.clock();
         if (now > end)
             return fail(IO_FAILED, "rank 0 cannot be reached at %s in %.0f s: %s", at,
                         (double)(now - begin) / (double)SECOND, why);
-        if (now > word && tcp->rank == 1) {
+        if (now > notice && tcp->rank == 1) {
             tcp_say("rank 1 waits for rank 0 at %s: %s", at, why);
-            word = now + MORE_WORDS * SECOND;
+            notice = now + NEXT_NOTICE * SECOND;
         }
         usleep((useconds_t)pause_ms * 1000);
         if (pause_ms < 500) pause_ms *= 2;
     } while (true);
-    if (state == GREETING_REFUSED) return refused(tcp, &g, at);
+    if (state == GREETING_REFUSED) return refused(tcp, start, &g, at);
 
     Status status = OK;
     while (have < sizeof *go && status == OK) {       /* until rank 0 ends the wait, or itself */
-        ssize_t n = is_ready(g.fd, POLLIN, -1) ? recv(g.fd, (char *)go + have, sizeof *go - have, 0) : -1;
+        struct pollfd ready = { .fd = g.fd, .events = POLLIN };
+        ssize_t n = poll(&ready, 1, -1) > 0 ? recv(g.fd, (char *)go + have, sizeof *go - have, 0) : -1;
         if (n > 0) have += (size_t)n;
         else if (n == 0 || (errno != EINTR && errno != EAGAIN))
-            status = fail(IO_FAILED, "rank 0 at %s has ended before all ranks had come; it has said why", at);
+            status = fail(IO_FAILED, "rank 0 at %s ended before all ranks had come; it says why", at);
     }
     if (status == OK && go->magic != GO_MAGIC)
-        status = fail(IO_FAILED, "rank 0 at %s sends what is no start", at);
+        status = fail(IO_FAILED, "rank 0 at %s does not answer as jotun's rank 0 does", at);
     close(g.fd);
     return status;
 }
@@ -262,8 +274,9 @@ static bool is_own_loopback(const SocketAddress *a)
     return strcmp(socket_ip(text, a), "127.0.0.1") == 0 || strcmp(text, "::1") == 0;
 }
 
-/* Ranks of one host listen on its loopback address. A host's own name may have a loopback address too, which
- * others do not know, so that only the usual ones mean one host. */
+/* Ranks of one host listen on its loopback address. On some systems a host's own name has a loopback address
+ * too (127.0.1.1), while other hosts know it by another one; so only the usual ones mean that there is one
+ * host. */
 static Status listen_for_ranks(Tcp *tcp, const TcpStart *start)
 {
     const char *why;
@@ -275,7 +288,7 @@ static Status listen_for_ranks(Tcp *tcp, const TcpStart *start)
         else return fail(BAD_OPTION, "%s says that rank 0 is on %s, which has no address: %s",
                          start->launcher, start->host, why);
     }
-    if (drop_others(start, host, count) == 0)
+    if (drop_other_hosts(start, host, count) == 0)
         return fail(BAD_OPTION, "%s says that rank 0 is on %s, and ranks of several hosts need a secret, by "
                     "which they know each other: (umask 077; head -c 24 /dev/urandom | base64 > SECRET), and "
                     "JOTUN_SECRET_FILE=SECRET on all of them; on one host MASTER_ADDR=127.0.0.1 needs none",
@@ -287,7 +300,7 @@ static Status listen_for_ranks(Tcp *tcp, const TcpStart *start)
         return fail(BAD_OPTION, "rank %d cannot listen on %s, port %d: %s; --control-port N takes another, "
                     "the same on all ranks", tcp->rank, here ? start->host : "its host", (int)port,
                     strerror(errno));
-    tcp->listener.fd = fd;
+    tcp->listener = fd;
     tcp->address[tcp->rank] = *host;
     tcp->address[tcp->rank].port = port;
     return OK;
@@ -309,8 +322,8 @@ Status rendezvous(Tcp *tcp, const TcpStart *start, double seconds)
 {
     int64_t end = limit_of(seconds);
     Go go;
-    socket_raise_limit();
-    tcp->start_key = tcp_key_start(start->secret, strlen(start->secret));
+    TRY(socket_raise_limit(tcp->rank == 0 ? tcp->size - 1 : 0, "the start of %d ranks", tcp->size));
+    tcp->start_key = tcp_key_start(start->secret, strlen(start->secret), start->job);
     TRY(listen_for_ranks(tcp, start));
     if (tcp->rank == 0) {
         TRY(lead(tcp, end));
@@ -318,7 +331,7 @@ Status rendezvous(Tcp *tcp, const TcpStart *start, double seconds)
         TRY(follow(tcp, start, end, &go));
         tcp->key = tcp_key_job(&tcp->start_key, go.job);
         for (int i = 0; child_of(tcp, i) >= 0; i++) tcp->address[child_of(tcp, i)] = go.child[i];
-        end_open(tcp, &tcp->listener, END_LISTENER, tcp->listener.fd, EPOLLIN, NULL);
+        begin_to_accept(tcp);
     }
     start_begin("the exchange of the ranks' addresses");
     share_table(tcp);

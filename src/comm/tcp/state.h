@@ -2,7 +2,7 @@
 #define COMM_TCP_STATE_H
 /* What the files of comm/tcp/ share. No other file includes it. */
 #include <sys/uio.h>
-#include "comm/tcp/hello.h"
+#include "comm/tcp/guest.h"
 #include "comm/tcp/tcp.h"
 
 typedef struct Tcp  Tcp;
@@ -36,8 +36,9 @@ typedef struct Kept {
     char         data[];
 } Kept;
 
-/* What epoll returns. WAITING: a rank that has come to rank 0 and waits for the others. */
-typedef enum { END_LISTENER, END_GUEST, END_WAITING, END_OUT, END_IN } EndKind;
+/* What epoll returns. WAITING: a rank that has come to rank 0 and waits for the others. GUESTS: the
+ * listener and the connections that have proved nothing yet. */
+typedef enum { END_GUESTS, END_WAITING, END_OUT, END_IN } EndKind;
 typedef struct { EndKind kind; int fd; uint32_t events; void *owner; } End;       /* fd -1: closed */
 
 /* Messages to a rank. */
@@ -46,15 +47,16 @@ typedef struct {
     End         end;
     OutState    state;
     int64_t     since;                                /* seam.clock of the first attempt to connect */
-    int64_t     again;                                /* seam.clock: connects once more; 0: does not */
+    int64_t     again;                                /* seam.clock of the next attempt; 0: none is due */
     Greeting    greeting;
     MessageList queue;
-    Frame       word;                                 /* goodbye or abort, as far as it has come */
-    size_t      word_count;
+    Frame       closing;                              /* goodbye or abort from the other end, */
+    size_t      closing_count;                        /* and how many bytes of it have come */
 } OutLink;
 
-/* Messages from a rank. Bytes begin .. end of `buffer` have come and are not used. The message that arrives
- * goes `into` a posted receive or is `kept`; paused: it has neither, and stays in the system. */
+/* Messages from a rank. `count` bytes of `buffer` from `begin` on have come and are not used yet. The
+ * message that arrives goes `into` a posted receive or is `kept`; paused: it has neither, and its bytes stay
+ * in the system's buffers. */
 enum { LINK_BUFFER = 8192 };
 typedef struct {
     End         end;
@@ -68,8 +70,8 @@ typedef struct {
     Kept       *first_kept, *last_kept;               /* whole ones, and the one that arrives */
 } InLink;
 
-/* Another rank, since this one has something to do with it. left: it said goodbye. broken: a connection
- * ended without one, and none is made again. */
+/* Another rank, from the first message to or from it on. left: it said goodbye. broken: a connection to or
+ * from it ended without one, and no other is made. */
 struct Peer {
     Peer   *next;                                     /* list of all */
     Tcp    *tcp;
@@ -81,7 +83,7 @@ struct Peer {
 };
 
 struct Group {
-    uint64_t key;                                     /* the same on its members alone */
+    uint64_t key;                                     /* only its members have this one */
     int      count, me;
     int     *rank;                                    /* [count] in the world */
     uint32_t collectives;                             /* begun */
@@ -111,30 +113,29 @@ struct Tcp {
     Transport      face;
     int            rank, size;
     SocketAddress *address;                           /* [size]: where each rank listens */
-    Peer         **peer;                              /* [size]; NULL: nothing to do with it yet */
+    Peer         **peer;                              /* [size]; NULL: no message to or from it yet */
     Peer          *peers;                             /* list */
     TcpKey         start_key, key;                    /* of the start; of this job's connections */
     int            poller;                            /* epoll */
-    End            listener;
-    struct GuestEnd *guest;                           /* [GUESTS] connections that have proved nothing */
-    int            guests;                            /* of them in use */
-    int64_t        guests_looked;                     /* seam.clock: when old ones were last looked for */
+    int            listener;
+    Guests        *guests;                            /* of the listener; NULL: nobody is accepted yet */
+    End            guests_end;
     struct Start  *start;                             /* rank 0: the ranks that have come; NULL afterwards */
     bool           moved;                             /* something has changed since the last idle */
-    int            paused, again;                     /* links from others; those that connect again */
-    int            refusals;                          /* of guests */
+    int            paused;                            /* links from others that are paused */
+    int            again;                             /* links to others that connect again */
     Peer          *lost;                              /* the first one whose connection broke */
     const char    *lost_why;
     int64_t        lost_at;
     /* Used again, so that a step allocates nothing once it has run. */
-    MessageBlock  *blocks;                            /* list of all messages' memory */
+    MessageBlock  *blocks;                            /* list of the memory of all messages */
     Message       *unused;
     Kept          *unused_kept[KEPT_CLASSES];
     size_t         kept_bytes;
     TcpRequest    *request;                           /* [TRANSPORT_REQUESTS] */
     int            free_request;                      /* list by `next`; -1: none */
     int            collectives;                       /* list of those under way; -1: none */
-    struct { uint64_t key; uint32_t times; } *opened; /* groups of the same ranks */
+    struct { uint64_t key; uint32_t times; } *opened; /* how often groups of the same ranks were opened */
     int            opened_count, opened_room;
 };
 
@@ -146,7 +147,7 @@ Message *tcp_recv(Tcp *tcp, int from, uint64_t group, uint32_t tag, struct iovec
 void     message_free(Tcp *tcp, Message *message);
 /* Handles what has come on all connections; waits up to `ms` milliseconds for the first of it. */
 void     tcp_progress(Tcp *tcp, int ms);
-/* Before a wait: takes what is in the way of receives that are posted. True: something moved. */
+/* Before a wait: takes messages that are in front of those whose receives are posted. True: it took one. */
 bool     tcp_unblock (Tcp *tcp);
 /* Reports a rank whose connection broke, once the watchdog has had its time to say more. */
 void     tcp_check_lost(Tcp *tcp);
@@ -157,26 +158,14 @@ void     tcp_links_close(Tcp *tcp, FrameKind last, int exit_code);
 void     end_open (Tcp *tcp, End *end, EndKind kind, int fd, uint32_t events, void *owner);
 void     end_watch(Tcp *tcp, End *end, uint32_t events);
 void     end_close(Tcp *tcp, End *end);
-/* The descriptor, which is no longer watched and the caller's. A duplicate of it would still be watched. */
-int      end_release(Tcp *tcp, End *end);
 /* A rank that has proved itself opens its connection to this one. */
 void     link_accepted(Tcp *tcp, int rank, int fd, const char *host);
 
-/* ---- guest.c ---- */
-/* A line on standard error, also while ranks start, when log_line is muted. */
-void     tcp_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void     guests_accept(Tcp *tcp);
-void     guest_ready  (Tcp *tcp, End *end);
-void     guests_expire(Tcp *tcp);
-void     guests_close (Tcp *tcp);
-
 /* ---- rendezvous.c ---- */
-/* Fills tcp->address, key and listener. */
+/* Fills tcp->address, key, listener and guests. */
 Status   rendezvous(Tcp *tcp, const TcpStart *start, double seconds);
-/* On rank 0, a hello that is proved: keeps the connection after WELCOME. */
-Verdict  rendezvous_admit (Tcp *tcp, const Hello *hello);
-void     rendezvous_accept(Tcp *tcp, const Hello *hello, int fd);
-void     rendezvous_ready (Tcp *tcp, End *end);
+/* On rank 0, of a rank that has come: its connection has ended. */
+void     rendezvous_ready(Tcp *tcp, End *end);
 
 /* ---- collective.c ---- */
 void collective_begin  (Tcp *tcp, Collective *collective);

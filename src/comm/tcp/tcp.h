@@ -8,19 +8,21 @@
  * other in comm/tcp/hello.h. */
 #include "comm/transport.h"
 
-/* host, port: where rank 0 listens, and the others find it. launcher: for messages. secret: NULL: none, which
- * is allowed on loopback addresses alone. The texts outlive the call. */
+/* host, port: where rank 0 listens and the others connect. launcher: for messages. secret: "": none, which is
+ * allowed on loopback addresses alone. job: what the launcher tells all ranks of this job and those of no
+ * other, as "SLURM_JOB_ID=7 SLURM_STEP_ID=0"; "": nothing. The texts outlive the call. */
 typedef struct {
     int         rank, size;
     const char *host;
     int         port;
     const char *launcher;
     const char *secret;
+    const char *job;
 } TcpStart;
 
 /* Collective over the job. seconds: how long the ranks wait for each other, raised to at least 30; 0: for
- * ever. BAD_OPTION: what a person can mend, as a rank that is refused, or a port that is taken; IO_FAILED: a
- * rank did not come. */
+ * ever. BAD_OPTION: what a person can mend, as a rank that is refused, a port that is in use, or a limit of
+ * descriptors that is too small; IO_FAILED: a rank did not come. */
 Status transport_tcp_open(Transport **transport, const TcpStart *start, double seconds);
 
 /* The secret of JOTUN_SECRET or of the file that JOTUN_SECRET_FILE names, into `secret`, which ends with NUL;

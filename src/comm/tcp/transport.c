@@ -192,8 +192,8 @@ static void kept_list_free(Kept *k)
 
 static void tcp_free(Tcp *tcp)
 {
-    guests_close(tcp);
-    end_close(tcp, &tcp->listener);
+    guests_close(tcp->guests);                        /* and with them the descriptor of guests_end */
+    if (tcp->listener >= 0) close(tcp->listener);
     if (tcp->poller >= 0) close(tcp->poller);
     for (Peer *p = tcp->peers, *next; p; p = next) {
         next = p->next;
@@ -225,7 +225,7 @@ static Tcp *tcp_new(const TcpStart *start)
     size_t n   = (size_t)start->size;
     Tcp   *tcp = calloc(1, sizeof *tcp);
     if (!tcp) return NULL;
-    *tcp = (Tcp){ .rank = start->rank, .size = start->size, .listener.fd = -1, .collectives = -1,
+    *tcp = (Tcp){ .rank = start->rank, .size = start->size, .listener = -1, .collectives = -1,
                   .poller = epoll_create1(EPOLL_CLOEXEC) };
     tcp->address = calloc(n, sizeof *tcp->address);
     tcp->peer    = calloc(n, sizeof *tcp->peer);

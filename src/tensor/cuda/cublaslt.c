@@ -16,7 +16,10 @@ Status lt_open(Lt *lt)
 #define LT_FIND(name, arguments) *(void **)&lt->name = dlsym(lt->library, "cublasLt" #name);
     LT_FUNCTIONS(LT_FIND)
 #undef LT_FIND
-#define LT_TEST(name, arguments) if (!lt->name) return fail(BAD_OPTION, "libcublasLt.so has no cublasLt" #name);
+#define LT_TEST(name, arguments)                                                                       \
+    if (!lt->name)                                                                                     \
+        return fail(BAD_OPTION, "libcublasLt.so has no cublasLt" #name "; install CUDA 12 or 13, or "  \
+                    "name the folder of its libcublasLt.so first in LD_LIBRARY_PATH");
     LT_FUNCTIONS(LT_TEST)
 #undef LT_TEST
     return OK;

@@ -16,6 +16,7 @@
 typedef hipStream_t gpuStream_t;
 typedef hipEvent_t gpuEvent_t;
 #define gpuSetDevice         hipSetDevice
+#define gpuGetDevice         hipGetDevice
 #define gpuGetDeviceCount    hipGetDeviceCount
 #define gpuDeviceGetPCIBusId hipDeviceGetPCIBusId
 typedef hipDeviceProp_t gpuDeviceProperties;
@@ -61,6 +62,7 @@ typedef hipDeviceProp_t gpuDeviceProperties;
 typedef cudaStream_t gpuStream_t;
 typedef cudaEvent_t gpuEvent_t;
 #define gpuSetDevice         cudaSetDevice
+#define gpuGetDevice         cudaGetDevice
 #define gpuGetDeviceCount    cudaGetDeviceCount
 #define gpuDeviceGetPCIBusId cudaDeviceGetPCIBusId
 typedef cudaDeviceProp gpuDeviceProperties;
@@ -155,7 +157,7 @@ __device__ __forceinline__ float gpu_fast_exp(float x)
     return gpu_exp2(x * 1.4426950409f);
 }
 
-/* Stops the job (CHECK) when a call or a launch has failed; error is the runtime's error number, 0 for
- * success. */
+/* Stops the job (CHECK) when a call or a launch has failed on the current device; error is the runtime's
+ * error number, 0 for success. */
 void gpu_check(int error, const char *what);
 #endif

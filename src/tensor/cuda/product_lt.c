@@ -31,11 +31,25 @@ struct Products {
     ProductPlan plan[PLANS];
 };
 
+/* Of cublasStatus_t. */
+static const char *cure(int status)
+{
+    switch (status) {
+    case 1: case 3:
+        return "the GPU has no memory left; smaller micro-batches or more ranks need less";
+    case 8: case 15:
+        return "install a CUDA toolkit that is made for this GPU and its driver";
+    default:
+        return "dmesg (lines with Xid) and nvidia-smi tell whether the GPU has failed";
+    }
+}
+
 static void lt_check(int status, const char *what, const Product *p)
 {
-    CHECK(status == 0, "cublasLt%s failed with status %d: [%lld, %lld] times [%lld, %lld], %s to %s", what, status,
-          (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n, dtype_name(p->in),
-          dtype_name(p->out));
+    if (status) gpu_check_earlier("a kernel before a matrix product");
+    CHECK(status == 0, "cublasLt%s failed with status %d: [%lld, %lld] times [%lld, %lld], %s to %s; %s",
+          what, status, (long long)p->m, (long long)p->k, (long long)p->k, (long long)p->n,
+          dtype_name(p->in), dtype_name(p->out), cure(status));
 }
 
 Status products_open(Products **products, GpuStream *s)
@@ -43,9 +57,11 @@ Status products_open(Products **products, GpuStream *s)
     Products *x = *products = calloc(1, sizeof *x);
     if (!x) return fail(NO_MEMORY, "no memory for the shapes of matrix products");
     Status status = lt_open(&x->lt);
-    if (status == OK && x->lt.Create(&x->handle) != 0) {
+    int error = status == OK ? x->lt.Create(&x->handle) : 0;
+    if (error) {
         x->handle = NULL;
-        status = fail(BAD_OPTION, "cuBLASLt does not work on %s", s->name);
+        status = fail(BAD_OPTION, "cuBLASLt does not work on %s: status %d; %s, or use --device cpu", s->name,
+                      error, cure(error));
     }
     if (status == OK) return OK;
     products_close(x);
@@ -144,8 +160,8 @@ static int propose(const Products *x, const ProductPlan *plan, const Product *p,
     lt_check(lt->MatmulAlgoGetHeuristic(x->handle, plan->desc, plan->a, plan->b, plan->c, plan->d, preference,
                                         PROPOSALS, result, &found), "MatmulAlgoGetHeuristic", p);
     lt->MatmulPreferenceDestroy(preference);
-    CHECK(found > 0, "cuBLASLt has no algorithm for [%lld, %lld] times [%lld, %lld]", (long long)p->m,
-          (long long)p->k, (long long)p->k, (long long)p->n);
+    CHECK(found > 0, "cuBLASLt has no algorithm for [%lld, %lld] times [%lld, %lld]; %s", (long long)p->m,
+          (long long)p->k, (long long)p->k, (long long)p->n, cure(15));
     return found;
 }
 

@@ -23,6 +23,8 @@ Status gpu_stream_open (GpuStream *s, int device);
  * other ranks wait too. */
 Status gpu_stream_open_urgent(GpuStream *s, int device);
 void   gpu_stream_close(GpuStream *s);
+/* A CHECK that no earlier call has failed, where a library has only said that something did. */
+void   gpu_check_earlier(const char *what);
 /* Returns when all kernels and copies of the stream are done. */
 void   gpu_stream_wait (GpuStream *s);
 bool   gpu_stream_passed(GpuStream *s);            /* they are done already; does not wait */

@@ -55,7 +55,8 @@ static Status stream_open(Queue *q, int number)
         q->step_state   = gpu_alloc(sizeof *q->step_state);
         q->pinned_state = gpu_host_alloc(sizeof *q->step_state);
         if (q->step_state && q->pinned_state) return OK;
-        status = fail(NO_MEMORY, "%s has no memory left", s->name);
+        status = fail(NO_MEMORY, "%s or the host has no memory left; nvidia-smi shows which programs hold "
+                      "that of the GPU", s->name);
         gpu_free(q->step_state);
         gpu_host_free(q->pinned_state);
     }

@@ -96,8 +96,11 @@ void gpu_cpu_put(void (*kernel)(P...), dim3 grid, dim3 block, size_t bytes, gpuS
     const std::tuple<std::decay_t<P>...> kept(static_cast<std::decay_t<P>>(given)...);
     gpu_cpu_enqueue(stream, [=] { gpu_cpu_launch(grid, block, bytes, [&] { std::apply(kernel, kept); }); });
 }
-#define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...) \
-    gpu_cpu_put((kernel), dim3(grid), dim3(block), (bytes), (stream), __VA_ARGS__)
+#define GPU_LAUNCH_SHARED(kernel, grid, block, bytes, stream, ...)                           \
+    do {                                                                                     \
+        gpu_cpu_put((kernel), dim3(grid), dim3(block), (bytes), (stream), __VA_ARGS__);      \
+        gpu_check(gpuGetLastError(), #kernel);                                               \
+    } while (0)
 
 enum { GPU_CPU_DEVICES = 16, GPU_CPU_NOWHERE = -1 };
 void gpu_cpu_reach(int device);                        /* memory of this device alone can be touched; GPU_CPU_NOWHERE: of none */
@@ -136,8 +139,9 @@ int gpuGetDeviceProperties(gpuDeviceProperties *of, int device);
 int gpuDeviceGetPCIBusId(char *name, int bytes, int device);
 int gpuMallocAsync(void **memory, size_t bytes, gpuStream_t stream);
 int gpuFreeAsync(void *memory, gpuStream_t stream);
-static inline int gpuGetLastError(void) { return 0; }
-static inline const char *gpuGetErrorString(int error) { return error == 2 ? "there is no such device" : "out of memory"; }
+int gpuGetDevice(int *device);
+int gpuGetLastError(void);
+const char *gpuGetErrorString(int error);
 
 #include "gpu_cpu_mma.h"
 #endif

@@ -1,6 +1,7 @@
 /* Device memory of the shim: pages that only kernels and copies may touch. Elsewhere they are protected, so that host
- * code that reads or writes a tensor of the GPU stops, as it would there. Under a sanitizer it is the heap, whose
- * ends AddressSanitizer watches. */
+ * code that reads or writes a tensor of the GPU stops, as it would there. Behind each block are bytes that nobody may
+ * change, which is looked at when the block is freed. Under a sanitizer memory is the heap, whose ends AddressSanitizer
+ * watches. */
 #include "tensor/cuda/gpu.h"
 #include "streams.h"
 #include <signal.h>
@@ -15,8 +16,8 @@ static const bool protects = false;
 static const bool protects = true;
 #endif
 
-enum { MOST = 1024, PAGE = 2 << 20, FILLED = 4 << 20 };
-struct Block { char *at; size_t bytes; bool pinned; int device; };
+enum { MOST = 1024, PAGE = 2 << 20, FILLED = 4 << 20, GUARD = 256, GUARD_BYTE = 0xa5 };
+struct Block { char *at; size_t bytes, asked; bool pinned; int device; };
 static Block blocks[MOST];
 static int   count, reached = GPU_CPU_NOWHERE;
 
@@ -82,7 +83,8 @@ static int block_new(void **memory, size_t bytes, bool pinned)
 {
     gpu_cpu_counted.allocations++;
     const GpuCpuAlone alone;
-    const size_t all = (bytes + PAGE) / PAGE * PAGE;               /* at least one, and an end beyond the last byte */
+    if (const int error = gpu_cpu_call(pinned ? GPU_CPU_HOST_MALLOC : GPU_CPU_MALLOC, gpu_cpu_device())) return error;
+    const size_t all = (bytes + GUARD + PAGE - 1) / PAGE * PAGE;
     struct sigaction action = {};
     action.sa_sigaction = refused;
     action.sa_flags     = SA_SIGINFO;
@@ -95,7 +97,8 @@ static int block_new(void **memory, size_t bytes, bool pinned)
     }
     if (!*memory) return 1;
     memset(*memory, 0xff, bytes < FILLED ? bytes : (size_t)FILLED);
-    blocks[count++] = Block{ (char *)*memory, protects ? all : bytes, pinned, gpu_cpu_device() };
+    if (protects) memset((char *)*memory + bytes, GUARD_BYTE, GUARD);
+    blocks[count++] = Block{ (char *)*memory, protects ? all : bytes, bytes, pinned, gpu_cpu_device() };
     if (reached != gpu_cpu_device()) protect(&blocks[count - 1], false);
     return 0;
 }
@@ -107,8 +110,19 @@ static int block_index(const void *memory, bool pinned)
     return -1;
 }
 
+static void check_guard(const Block *b)
+{
+    protect(b, true);
+    for (size_t i = 0; i < GUARD; i++) {
+        if ((unsigned char)b->at[b->asked + i] == GUARD_BYTE) continue;
+        fprintf(stderr, "gpu shim: something wrote %zu bytes behind a block of %zu bytes\n", i, b->asked);
+        _exit(3);
+    }
+}
+
 static void block_release(int i)
 {
+    if (protects) check_guard(&blocks[i]);
     if (protects) munmap(blocks[i].at, blocks[i].bytes);
     else free(blocks[i].at);
     blocks[i] = blocks[--count];
@@ -127,9 +141,11 @@ static int block_free(void *memory, bool pinned)
     const GpuCpuAlone alone;
     const int i = block_index(memory, pinned);
     if (i < 0) return memory != nullptr;
-    gpu_cpu_settle(blocks[i].device);
+    const int device = blocks[i].device;
+    if (const int error = gpu_cpu_call(GPU_CPU_ANY, device)) return error;
+    gpu_cpu_settle(device);
     block_release(block_index(memory, pinned));                    /* others may have been freed meanwhile */
-    return 0;
+    return gpu_cpu_error(device);
 }
 
 int gpuMalloc(void **memory, size_t bytes)     { return block_new(memory, bytes, false); }

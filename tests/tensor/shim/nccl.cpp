@@ -2,6 +2,9 @@
  * begins when the stream comes to it and ends when all of its parts are done; a part is done when the kernels of all its ranks have
  * begun. So a communicator runs strictly in order, and what would hang on GPUs is a deadlock of the runtime, which names the calls.
  *
+ * GPU_CPU_FAIL=nccl_KIND:NUMBER[@DEVICE] is gpu_cpu_nccl_fault for a program, NUMBER counting from 1; and as on GPUs calls that differ are
+ * then kernels that never end, and a deadlock is the watchdog's. GPU_CPU_FAIL=count prints the calls.
+ *
  * Stricter than NCCL: calls of a communicator are compared across ranks when they are made (verb, count, type, operator, root), results
  * are NaN from the begin of a kernel to its end, a communicator stays on one stream, and the kernels that have begun on a device must
  * fit it. Sums are added along a ring, as NCCL's are, rounded to the type at each hop; the ring begins elsewhere for each part. */
@@ -41,7 +44,7 @@ struct Part {
 };
 
 /* What belongs together: a collective of all ranks, or a message. Parts are in the order of ranks. */
-struct Meeting { std::vector<Part> parts; bool done; };
+struct Meeting { std::vector<Part> parts; bool done, differ; };
 
 struct Side {                                          /* a rank of a communicator */
     bool joined, gone;
@@ -64,8 +67,9 @@ struct Shared {
 std::map<std::string, std::shared_ptr<Shared>> communicators;
 int    opened, unique, most_resident;
 int    resident[GPU_CPU_DEVICES];                      /* blocks of kernels that have begun */
-long   calls[GPU_CPU_DEVICES];                         /* made by the rank of a device */
+long   calls[GPU_CPU_DEVICES], openings[GPU_CPU_DEVICES];      /* made by the rank of a device */
 struct { GpuCpuNcclFault kind; int device; long after; } fault;
+bool   prints_calls, differing_hang;
 std::string last_error;
 }
 
@@ -101,12 +105,13 @@ std::string words(const Shared *s, const Part &p)
 
 bool is_message(const Part &p) { return p.verb >= SEND; }
 
-void compare(const Shared *s, const Part &a, const Part &b)
+void compare(const Shared *s, Meeting &m, const Part &a, const Part &b)
 {
     const bool same = a.count == b.count && a.type == b.type &&
                       (is_message(a) ? a.verb != b.verb
                                      : a.verb == b.verb && a.op == b.op && a.root == b.root);
-    if (!same) gpu_cpu_die("NCCL: calls differ: %s; %s", words(s, a).c_str(), words(s, b).c_str());
+    m.differ = m.differ || !same;
+    if (!same && !differing_hang) gpu_cpu_die("NCCL: calls differ: %s; %s", words(s, a).c_str(), words(s, b).c_str());
 }
 
 size_t width(int type) { return type == NCCL_U8 ? 1 : type == NCCL_F64 ? 8 : type == NCCL_F32 ? 4 : 2; }
@@ -187,7 +192,7 @@ void run_collective(const Shared *s, const Meeting &m)
 /* Runs it if the kernels of all its ranks have begun. */
 void run_if_all(const Shared *s, Meeting &m, size_t wanted)
 {
-    if (m.done || m.parts.size() < wanted) return;
+    if (m.done || m.differ || m.parts.size() < wanted) return;
     for (const Part &p : m.parts)
         if (!p.kernel->begun) return;
     if (is_message(m.parts[0])) {
@@ -242,7 +247,7 @@ void join(NcclComm *c, Part *p, const std::shared_ptr<Kernel> &kernel)
     std::shared_ptr<Meeting> &found = meetings_of(s, *p)[p->number];
     if (!found) found = std::make_shared<Meeting>();
     Meeting &m = *found;
-    for (const Part &other : m.parts) compare(s, other, *p);
+    for (const Part &other : m.parts) compare(s, m, other, *p);
     size_t at = 0;
     while (at < m.parts.size() && m.parts[at].rank < p->rank) at++;
     m.parts.insert(m.parts.begin() + (ptrdiff_t)at, *p);
@@ -306,6 +311,9 @@ bool apply_fault(NcclComm *c, Part *p)
     Side &side = side_of(c);
     if (only_connects(*p)) return true;
     const long call = calls[side.device]++;
+    if (prints_calls)
+        fprintf(stderr, "nccl shim: device %d call %ld communicator %d: %s %zu of type %d\n", side.device, call + 1, c->shared->number,
+                VERBS[p->verb], p->count, p->type);
     if (side.device != fault.device || call < fault.after) return true;
     switch (fault.kind) {
     case GPU_CPU_NCCL_COUNT: if (call == fault.after) p->count++; return true;
@@ -317,6 +325,16 @@ bool apply_fault(NcclComm *c, Part *p)
     case GPU_CPU_NCCL_LOST:  return call != fault.after;
     default:                 return true;
     }
+}
+
+/* As of a device that has failed. */
+bool fails_at_call(NcclComm *c)
+{
+    const GpuCpuAlone alone;
+    const int device = side_of(c).device;
+    const bool fails = fault.kind == GPU_CPU_NCCL_CALL && device == fault.device && calls[device] == fault.after;
+    if (fails || gpu_cpu_error(device)) last_error = "Cuda failure 'unspecified launch failure'";
+    return fails || gpu_cpu_error(device);
 }
 
 int put(NcclComm *c, Part part, gpuStream_t stream)
@@ -387,6 +405,7 @@ int call(NcclComm *c, const Part &part, void *stream)
         }
     }
     if (dead) never();
+    if (fails_at_call(c)) return NCCL_DEVICE_ERROR;
     const int error = put(c, part, (gpuStream_t)stream);
     return error || me.depth ? error : flush();
 }
@@ -412,6 +431,10 @@ int init(NcclComm **comm, int ranks, NcclId id, int rank, NcclConfig *config)
     if (config->size < sizeof *config || config->magic != NCCL_CONFIG_MAGIC || config->version < NCCL_OLDEST || config->blocking != 1)
         return NCCL_BAD_ARGUMENT;
     if (ranks < 1 || rank < 0 || rank >= ranks) return NCCL_BAD_ARGUMENT;
+    if (fault.kind == GPU_CPU_NCCL_OPEN && gpu_cpu_device() == fault.device && openings[fault.device]++ == fault.after) {
+        last_error = "Error while creating shared memory segment /dev/shm/nccl-a1b2c3 (size 9637888)";
+        return NCCL_SYSTEM_ERROR;
+    }
     std::shared_ptr<Shared> &s = communicators[std::string(id.bytes, sizeof id.bytes)];
     if (!s) {
         s = std::make_shared<Shared>();
@@ -520,7 +543,23 @@ extern "C" void gpu_cpu_nccl_fault(GpuCpuNcclFault kind, int device, long after)
 {
     fault = { kind, device, after };
     memset(calls, 0, sizeof calls);
+    memset(openings, 0, sizeof openings);
 }
+
+static const bool environment_read = [] {
+    static const char *const names[GPU_CPU_NCCL_FAULTS] = { "", "count", "root", "swap", "lost", "error", "dead", "hang", "call", "open", "missing", "old" };
+    const char *words = getenv("GPU_CPU_FAIL");
+    char name[32] = "";
+    long number = 1;
+    int device = 0;
+    prints_calls = words && strcmp(words, "count") == 0;
+    if (!words || sscanf(words, "nccl_%31[a-z]:%ld@%d", name, &number, &device) < 1) return false;
+    for (int k = 1; k < GPU_CPU_NCCL_FAULTS; k++)
+        if (strcmp(name, names[k]) == 0) gpu_cpu_nccl_fault((GpuCpuNcclFault)k, device, number - 1);
+    if (!fault.kind) gpu_cpu_die("there is no failure %s", words);
+    gpu_cpu_deadlock(0);
+    return differing_hang = true;
+}();
 
 extern "C" int gpu_cpu_nccl_most(void)
 {

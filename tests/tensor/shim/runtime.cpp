@@ -26,7 +26,7 @@ struct Marks { uint64_t recorded, done; gpuStream_t stream; };
 struct GpuCpuEvent { std::shared_ptr<Marks> marks; };
 struct GpuCpuStream { int device, number; std::deque<GpuCpuItem> items; uint64_t entered, left; };
 
-enum { NONSENSE = 0xa5, NOT_READY = gpuErrorNotReady, BAD_DEVICE = 2, MEANWHILE = 32 };
+enum { NONSENSE = 0xa5, NOT_READY = gpuErrorNotReady, BAD_DEVICE = 101, MEANWHILE = 32 };
 static GpuCpuStream first[GPU_CPU_DEVICES];                   /* of each device: the stream NULL */
 static std::vector<gpuStream_t> streams;
 static thread_local int device, depth;
@@ -60,12 +60,15 @@ GpuCpuAlone::~GpuCpuAlone()
 }
 bool gpu_cpu_within(void) { return depth > 0; }
 #define ALONE const GpuCpuAlone alone_
+/* Of the functions that a test can make fail: the call has done nothing then. */
+#define CALL(kind, device) do { const int error_ = gpu_cpu_call((kind), (device)); if (error_) return error_; } while (0)
 
 static const bool environment_read = [] {
     const char *words = getenv("GPU_CPU_PACE");
     unsigned seed = 0;
     if (words && strcmp(words, "once") == 0) gpu_cpu_pace(GPU_CPU_AT_ONCE, 0);
     if (words && sscanf(words, "drawn:%u", &seed) == 1) gpu_cpu_pace(GPU_CPU_DRAWN, seed);
+    if (const char *count = getenv("GPU_CPU_DEVICES")) gpu_cpu_devices(atoi(count));
     return words != nullptr;
 }();
 
@@ -107,14 +110,15 @@ void gpu_cpu_member(int more)
     gpu_cpu_moved();
 }
 
-/* False: there is none, or it has to wait. */
+/* False: there is none, or it has to wait. What a device that has failed still holds is dropped. */
 static bool run_head(gpuStream_t s)
 {
-    if (s->items.empty() || (s->items.front().ready && !s->items.front().ready())) return false;
+    const bool works = !gpu_cpu_error(s->device);
+    if (s->items.empty() || (works && s->items.front().ready && !s->items.front().ready())) return false;
     GpuCpuItem item = std::move(s->items.front());
     s->items.pop_front();
     s->left++;
-    if (item.work) {
+    if (item.work && works) {
         gpu_cpu_reach(s->device);
         item.work();
     }
@@ -204,13 +208,16 @@ void gpu_cpu_put_item(gpuStream_t s, GpuCpuItem item)
         while (draw(3) && run_any()) {}
 }
 
+/* A failure is what gpuGetLastError returns next. */
 void gpu_cpu_enqueue(gpuStream_t stream, std::function<void()> work)
 {
     gpu_cpu_counted.launches++;
     ALONE;
     stream = stream_of(stream);
-    if (stream->device != device)
-        gpu_cpu_die("a kernel for a stream of device %d is launched while device %d is current", stream->device, device);
+    const int on = stream->device;
+    if (on != device) gpu_cpu_die("a kernel for a stream of device %d is launched while device %d is current", on, device);
+    if (gpu_cpu_call(GPU_CPU_LAUNCH, on)) return;
+    if (gpu_cpu_goes_wrong(on)) work = [on] { gpu_cpu_break(on); };
     gpu_cpu_put_item(stream, GpuCpuItem{ std::move(work), {}, {} });
 }
 
@@ -222,11 +229,12 @@ extern "C" void gpu_cpu_hang(gpuStream_t stream)
 int gpu_cpu_device_of(gpuStream_t stream) { return stream ? stream->device : device; }
 
 /* A query makes nothing run, but while the host asks again and again time passes. */
-static int queried(bool done)
+static int queried(bool done, int of)
 {
     static uint64_t before;
     static std::chrono::steady_clock::time_point since;
     const auto now = std::chrono::steady_clock::now();
+    if (const int error = gpu_cpu_error(of)) return error;
     if (done) return 0;
     if (moves != before) before = moves, since = now;
     if (now - since > patience()) deadlock();
@@ -239,12 +247,20 @@ static int queried(bool done)
 int gpuSetDevice(int number)
 {
     if (number < 0 || number >= devices) return BAD_DEVICE;
+    CALL(GPU_CPU_ANY, number);
     device = number;
     return 0;
 }
 
 int gpu_cpu_device(void)             { return device; }
-int gpuGetDeviceCount(int *count)    { *count = devices; return 0; }
+int gpuGetDevice(int *number)        { *number = device; return 0; }
+
+int gpuGetDeviceCount(int *count)
+{
+    CALL(GPU_CPU_ANY, device);
+    *count = devices;
+    return 0;
+}
 
 int gpuDeviceGetPCIBusId(char *name, int bytes, int number)
 {
@@ -268,6 +284,7 @@ int gpuDeviceGetStreamPriorityRange(int *least, int *greatest)
 
 int gpuStreamCreateWithPriority(gpuStream_t *stream, unsigned, int)
 {
+    CALL(GPU_CPU_STREAM, device);
     ALONE;
     *stream = new GpuCpuStream{ device, opened_streams++, {}, 0, 0 };
     streams.push_back(*stream);
@@ -278,14 +295,15 @@ int gpuStreamSynchronize(gpuStream_t stream)
 {
     gpu_cpu_counted.waits++;
     ALONE;
+    CALL(GPU_CPU_WAIT, gpu_cpu_device_of(stream));
     run_whole(stream_of(stream));
-    return 0;
+    return gpu_cpu_error(gpu_cpu_device_of(stream));
 }
 
 int gpuStreamQuery(gpuStream_t stream)
 {
     ALONE;
-    return queried(stream_of(stream)->items.empty());
+    return queried(stream_of(stream)->items.empty(), gpu_cpu_device_of(stream));
 }
 
 int gpuStreamDestroy(gpuStream_t stream)
@@ -300,8 +318,11 @@ int gpuStreamDestroy(gpuStream_t stream)
 
 /* ---- events ---- */
 
+static int device_of_event(gpuEvent_t event) { return gpu_cpu_device_of(event->marks->stream); }
+
 int gpuEventCreate(gpuEvent_t *event)
 {
+    CALL(GPU_CPU_EVENT, device);
     ALONE;
     *event = new GpuCpuEvent{ std::make_shared<Marks>() };
     return 0;
@@ -319,6 +340,7 @@ int gpuEventDestroy(gpuEvent_t event)
 int gpuEventRecord(gpuEvent_t event, gpuStream_t stream)
 {
     ALONE;
+    CALL(GPU_CPU_ANY, gpu_cpu_device_of(stream));
     const std::shared_ptr<Marks> marks = event->marks;
     const uint64_t number = ++marks->recorded;
     marks->stream = stream = stream_of(stream);
@@ -330,6 +352,7 @@ int gpuEventRecord(gpuEvent_t event, gpuStream_t stream)
 int gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned)
 {
     ALONE;
+    CALL(GPU_CPU_ANY, gpu_cpu_device_of(stream));
     const std::shared_ptr<Marks> marks = event->marks;
     const uint64_t number = marks->recorded;
     const int from = marks->stream ? marks->stream->number : -1;
@@ -341,7 +364,7 @@ int gpuStreamWaitEvent(gpuStream_t stream, gpuEvent_t event, unsigned)
 int gpuEventQuery(gpuEvent_t event)
 {
     ALONE;
-    return queried(event->marks->done >= event->marks->recorded);
+    return queried(event->marks->done >= event->marks->recorded, device_of_event(event));
 }
 
 int gpuEventSynchronize(gpuEvent_t event)
@@ -350,8 +373,10 @@ int gpuEventSynchronize(gpuEvent_t event)
     ALONE;
     const std::shared_ptr<Marks> marks = event->marks;
     const uint64_t number = marks->recorded;
-    if (number) run_until(marks->stream, [=] { return marks->done >= number; });
-    return 0;
+    const int on = device_of_event(event);
+    CALL(GPU_CPU_WAIT, on);
+    if (number) run_until(marks->stream, [=] { return marks->done >= number || gpu_cpu_error(on); });
+    return gpu_cpu_error(on);
 }
 
 /* Less each time. */
@@ -377,6 +402,7 @@ int gpuMemcpyAsync(void *to, const void *from, size_t bytes, int, gpuStream_t st
     ALONE;
     const bool out = gpu_cpu_is_device(from), in = gpu_cpu_is_device(to);
     if (!bytes) return 0;
+    CALL(GPU_CPU_COPY, gpu_cpu_device_of(stream));
     (out && in ? gpu_cpu_counted.launches : gpu_cpu_counted.copies)++;
     check_reach(stream, to);
     check_reach(stream, from);
@@ -394,17 +420,28 @@ int gpuMemsetAsync(void *memory, int byte, size_t bytes, gpuStream_t stream)
 {
     gpu_cpu_counted.launches++;
     ALONE;
+    CALL(GPU_CPU_COPY, gpu_cpu_device_of(stream));
     check_reach(stream, memory);
     gpu_cpu_put_item(stream, GpuCpuItem{ [=] { memset(memory, byte, bytes); }, {}, {} });
     return 0;
 }
 
-int gpuMallocAsync(void **memory, size_t bytes, gpuStream_t) { return gpuMalloc(memory, bytes); }
+/* Nothing may be in the memory before the stream comes to it. */
+int gpuMallocAsync(void **memory, size_t bytes, gpuStream_t stream)
+{
+    const int failed = gpuMalloc(memory, bytes);
+    if (failed) return failed;
+    ALONE;
+    void *const all = *memory;
+    gpu_cpu_put_item(stream, GpuCpuItem{ [=] { memset(all, 0xff, bytes); }, {}, {} });
+    return 0;
+}
 
 /* The memory is freed when the stream comes to it, and nothing waits. */
 int gpuFreeAsync(void *memory, gpuStream_t stream)
 {
     ALONE;
+    CALL(GPU_CPU_ANY, gpu_cpu_device_of(stream));
     check_reach(stream, memory);
     gpu_cpu_put_item(stream, GpuCpuItem{ [=] { gpu_cpu_release(memory); }, {}, {} });
     return 0;

@@ -19,5 +19,12 @@ void gpu_cpu_moved(void);                              /* something may be ready
 void gpu_cpu_wait(std::function<bool()> done, std::function<std::string()> explain);      /* for other threads */
 void gpu_cpu_member(int more);                         /* threads that will use streams: where all sleep, it is a deadlock */
 int  gpu_cpu_device_of(gpuStream_t stream);
+/* Failures (fail.cpp). The kinds of calls that are counted; GPU_CPU_ANY: all, also those of no kind. */
+enum GpuCpuCall { GPU_CPU_MALLOC, GPU_CPU_HOST_MALLOC, GPU_CPU_STREAM, GPU_CPU_EVENT, GPU_CPU_LAUNCH, GPU_CPU_COPY, GPU_CPU_PRODUCT, GPU_CPU_WAIT,
+                  GPU_CPU_ANY, GPU_CPU_CALLS };
+int  gpu_cpu_call(GpuCpuCall call, int device);        /* the error that the call returns, having done nothing; 0: it works */
+bool gpu_cpu_goes_wrong(int device);                   /* the work of that call will */
+void gpu_cpu_break(int device);                        /* now: every call of the device fails, nothing of its streams is done */
+int  gpu_cpu_error(int device);                        /* what every call of the device returns; 0: it has not failed */
 void gpu_cpu_die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 #endif

@@ -158,6 +158,33 @@ static void memory_is_freed_in_order(void)
     gpuStreamDestroy(a);
 }
 
+/* An error of a call is returned once more by gpuGetLastError, and no later call has it. One of a kernel shows where the host waits, with
+ * that in every call of the device, and of no other device. */
+static void failures_are_those_of_the_device(void)
+{
+    void *memory;
+    gpu_cpu_devices(2);
+    gpuStream_t a = stream_new(0), b = stream_new(1);
+    gpu_cpu_fail("malloc:2@0");
+    float *y = device_new(1), *x = device_new(0);
+    MUST(gpuMalloc(&memory, 1) == 2 && gpuGetLastError() == 2 && gpuGetLastError() == 0);
+    MUST(gpuMalloc(&memory, 1) == 0 && gpuFree(memory) == 0);
+    gpu_cpu_fail("address:2");
+    put(x, 1, a);
+    MUST(gpuStreamSynchronize(a) == 0);
+    put(x, 2, a);
+    MUST(gpuGetLastError() == 0 && gpuStreamSynchronize(a) == 700 && gpuStreamQuery(a) == 700 && gpuMalloc(&memory, 1) == 700 && gpuGetLastError() == 700);
+    MUST(gpuSetDevice(1) == 0);
+    put(y, 3, b);
+    MUST(first_of(y, b) == 3);
+    gpu_cpu_fail(NULL);
+    gpuStreamDestroy(a);
+    gpuStreamDestroy(b);
+    gpuFree(x);
+    gpuFree(y);
+    gpu_cpu_devices(1);
+}
+
 /* ---- faults ---- */
 static void kernel_elsewhere(void)
 {
@@ -217,6 +244,7 @@ int main(int words, char **word)
             return 0;
         }
     if (words > 1) return 2;
+    failures_are_those_of_the_device();
     for (int pace = GPU_CPU_AT_ONCE; pace <= GPU_CPU_DRAWN; pace++)
         for (unsigned seed = 1; seed < 9; seed++) {
             gpu_cpu_pace((GpuCpuPace)pace, seed);
