@@ -167,12 +167,11 @@ static Status records_read(CleanPlan *p, const Options *o)
     if (o->document_most > INT32_MAX)
         return fail(BAD_OPTION, "--max-document-bytes %" PRId64 ": clean counts the words of a document up "
                     "to %d", o->document_most, INT32_MAX);
-    p->input_format = input_block_kind(o);
     p->ratio_most = o->ratio_most;
     p->texts = text_rules(o);
     p->record     = (RecordPlan){
         .text_key = key ? o->clean_json_key.text[0] : NULL, .bytes_most = o->document_most,
-        .repair = o->invalid_utf8.value == CHOICE_invalid_utf8_repair, .all_pages = o->all_pages,
+        .repair = repairs_utf8(o), .all_pages = o->all_pages,
     };
     p->contamination = (ContaminationPlan){ .path = o->decontaminate.text, .paths = o->decontaminate.count,
                                             .key = key ? o->clean_json_key.text[0] : "text",
@@ -238,15 +237,16 @@ static char *identity_text(const Options *o)
 static Status inputs_clean(CleanPlan *p, const Options *o)
 {
     Inputs inputs = { 0 };
-    Status status = inputs_expand(&inputs, o->clean_input.text, o->clean_input.count, p->input_format);
+    FormatRules rules = { input_block_kind(o), p->texts, p->record.repair };
+    Status status = inputs_expand(&inputs, o->clean_input.text, o->clean_input.count, &rules);
     if (status == OK && inputs.paths > INT_MAX)
         status = fail(BAD_OPTION, "--input: %" PRId64 " files", inputs.paths);
     if (status == OK) status = standard_input_once((const char *const *)inputs.path, inputs.paths, 1);
-    if (status == OK && inputs.ignored)
-        log_line("clean: %" PRId64 " files of the directories are skipped, %s first", inputs.ignored,
-                 inputs.ignored_first);
+    if (status == OK) status = inputs_check_skipped(&inputs, o->skip_unreadable);
+    if (status == OK) inputs_log(&inputs, "clean");
     p->path  = (const char *const *)inputs.path;
     p->paths = (int)inputs.paths;
+    p->kind  = inputs.kind;
     if (status == OK) status = clean_run(p);
     if (status == OK) status = page_write(p);
     inputs_free(&inputs);

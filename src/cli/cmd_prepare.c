@@ -196,6 +196,7 @@ static Status prepare(Prepare *p)
     TRY(standard_input_once(o->input.text, o->input.count, 1));
     TRY(inputs_are_files(o->input.text, o->input.count));
     TRY(output_directory("--output-prefix", o->output_prefix));
+    note_wrapped_lines("prepare", o->input.text, o->input.count, text_rules(o));
     p->keys  = o->json_keys.count;
     p->begun = p->last_report = seam.clock();
     p->stop =

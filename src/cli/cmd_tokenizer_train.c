@@ -113,6 +113,7 @@ Status cmd_tokenizer_train(Options *o)
     TRY(inputs_are_files(o->input.text, o->input.count));
     TRY(standard_input_once(o->input.text, o->input.count, o->json_keys.count));
     for (int i = 0; i < o->input.count; i++) TRY(input_spared(o->input.text[i], o->tokenizer_output));
+    note_wrapped_lines("tokenizer train", o->input.text, o->input.count, text_rules(o));
     TRY(file_writable(o->tokenizer_output));     /* found out before hours of reading, not after */
     Status status = team_open(&l.team, o->tool_threads ? (int)o->tool_threads : team_cores());
     BpePlan plan = setup_bpe(o, l.team);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/file.h"
+#include "base/log.h"
 #include "cli/choice.h"
 
 Status standard_input_once(const char *const *paths, int64_t count, int each)
@@ -50,6 +51,7 @@ Status output_directory(const char *option, const char *path)
 
 CHOICE_AS( BlockKind, input_block_kind, input_format,
     TO( CHOICE_input_format_auto,       BLOCK_AUTO )
+    TO( CHOICE_input_format_files,      BLOCK_FILES )
     TO( CHOICE_input_format_txt,        BLOCK_TEXT )
     TO( CHOICE_input_format_jsonl,      BLOCK_JSON )
     TO( CHOICE_input_format_paragraphs, BLOCK_PARAGRAPHS )
@@ -60,9 +62,23 @@ Status inputs_are_files(const char *const *paths, int64_t count)
 {
     for (int64_t i = 0; i < count; i++)
         if (is_directory(paths[i]))
-            return fail(BAD_OPTION, "--input %s is a directory; give the files in it, as --input %s/*.txt",
-                        paths[i], paths[i]);
+            return fail(BAD_OPTION, "--input %s is a directory; give the files in it, as --input %s/*.txt, "
+                        "or let jotun clean make JSON lines of it", paths[i], paths[i]);
     return OK;
+}
+
+void note_wrapped_lines(const char *command, const char *const *paths, int64_t count, TextRules texts)
+{
+    FormatRules rules = { BLOCK_AUTO, texts, true };
+    FileFormat  format;
+    char        ending[16];
+    for (int64_t i = 0; i < count; i++) {
+        bool plain = !strcmp(format_ending(ending, paths[i]), ".txt");
+        if (!plain || format_of_file(&format, paths[i], &rules) != OK || format.kind != BLOCK_FILES) continue;
+        log_line("%s: %s looks like one text, and each of its lines is a document here; jotun clean --input "
+                 "%s --output NAME.jsonl makes one document of it", command, paths[i], paths[i]);
+        return;
+    }
 }
 
 Status checkpoint_directory(const char *name, const char *path)

@@ -22,6 +22,9 @@ Status output_directory(const char *option, const char *path);
 BlockKind input_block_kind(const Options *o);
 /* BAD_OPTION where one of --input is a directory. */
 Status inputs_are_files(const char *const *paths, int64_t count);
+/* For commands that take each line of a .txt file for a document: a line in the log about the first file
+ * whose lines are rather those of one text. */
+void   note_wrapped_lines(const char *command, const char *const *paths, int64_t count, TextRules texts);
 /* BAD_OPTION where a checkpoint's path is a file, with the directory that is meant. name: the option and the
  * path, "--load CK/latest" */
 Status checkpoint_directory(const char *name, const char *path);
@@ -30,6 +33,10 @@ Status checkpoint_directory(const char *name, const char *path);
 static inline TextRules text_rules(const Options *o)
 {
     return (TextRules){ o->input_encoding, (int)o->zstd_window };
+}
+static inline bool repairs_utf8(const Options *o)
+{
+    return o->invalid_utf8.value == CHOICE_invalid_utf8_repair;
 }
 /* Applies --parse-special-tokens to an open tokenizer. BAD_OPTION where it has no special token that a text
  * could contain, because the option would then have no effect. */

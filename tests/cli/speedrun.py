@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 import run
@@ -261,16 +262,18 @@ def refusals(folder, text):
         (words(made("japanese", {"a.txt": japanese}), "f1"), 1, "SHIFT_JIS (Japanese)"),
         (words(made("utf16", {"a.txt": latin.decode("latin-1").encode("utf-16-le")}), "f2"), 1, "--input-encoding UTF-16LE"),
         (words(made("empty_file", {"a.txt": b""}), "f3"), 1, "no documents in it"),
-        (words(made("picture", {"a.png": b"\x89PNG\r\n\x1a\n" + noise}), "f4"), 1, "has a known ending: .txt (one document per line), .jsonl"),
-        (words(made("program", {"jotun": program}), "f5"), 1, "give its format by --input-format"),
+        (words(made("picture", {"a.png": b"\x89PNG\r\n\x1a\n" + noise}), "f4"), 1, "no file in this directory is read: 1 .png of "),
+        (words(made("program", {"jotun": program}), "f5"), 1, "1 not text in UTF-8 of "),
         (words(made("zeros", {"a.txt": bytes(1000)}), "f6"), 1, "1 since they have bytes 0"),
-        (words(made("one_line", {"a.txt": b"Ett enda stycke. " * 600000}), "f7"), 1, "fold -s -w 4000"),
         (words(link, "f8"), 1, "Too many levels of symbolic links"),
         (words(made("empty", {}), "e1"), 1, "there is no file in this directory"),
         (words(made("blank", {"a.txt": b"\n\n"}), "e2"), 1, "no documents in it"),
-        (words(made("binary", {"a.txt": noise, "b.bin": noise}), "e3"), 1, "are not UTF-8"),
+        (words(made("binary", {"a.txt": noise}), "e3"), 1, "1 not text in UTF-8 of "),
+        (words(made("half", {"a.txt": latin.decode("latin-1").encode(), "b.bin": noise}), "f9"), 1, "bytes of --input would be skipped: 1 .bin of "),
+        (words(made("broken", {"a.jsonl": b'{"text": "%s"}\n{"text": 1}\n' % (b"Ett enda stycke. " * 60) * 3 + b'{"text": 2 %s\n' % (b"x" * 900)}), "eg"), 1, "% of its bytes could not be read"),
         (words(made("latin", {"a.txt": latin}), "e4"), 1, "--input-encoding ISO-8859-1"),
-        (words(made("tiny", {"a.txt": b"Ett enda stycke. " * 60}), "e5"), 1, "needs 2 documents"),
+        (words(made("tiny", {"a.txt": b"Ett enda stycke. " * 20}), "e5"), 1, "needs 500 bytes or more"),
+        (words(text, "f7", "--heldout", "middle:0.1"), 1, "give spread:0.05, last:0.1 or first:0.1"),
         (words("absent", "e6"), 1, "absent: cannot be read"),
         (words("-", "e7"), 1, "write them to a file"),
         (words(text, whole, "--flops", "5e11"), 1, "holds a run of other options: --flops"),
@@ -280,7 +283,7 @@ def refusals(folder, text):
         (words(text, "eb", "--flops", "1e6"), 1, "not enough for"),
         (words(made("other_key", {"a.jsonl": b'{"body": "Ett enda stycke."}\n' * 9}), "ec"), 1, "9 were skipped as broken, as the lines above say: --json-keys"),
         (words("/", "ed")[:3], 1, "give --output DIR"),
-        (["speedrun"], 2, "--input"),
+        (["speedrun"], 2, "as in: jotun speedrun texts --minutes 10"),
         (["speedrun", "--input", ""], 1, "empty path"),
     ]
     for arguments, code, message in cases:
@@ -290,9 +293,9 @@ def refusals(folder, text):
         done = run.jotun(*arguments, check=False)
         if done.returncode != code or message not in done.stderr:
             sys.exit(f"{' '.join(map(str, arguments))}\nexit code {done.returncode}, wanted {code} and \"{message}\":\n{done.stderr}")
-    left = [name for name in ("f4", "f5", "f8", "e1", "e6", "e7", "e8", "e9") if os.path.exists(os.path.join(folder, name))]
+    left = [name for name in ("f4", "f5", "f7", "f8", "f9", "e1", "e3", "e6", "e7", "e8", "e9") if os.path.exists(os.path.join(folder, name))]
     expect(f"directories of refused runs are left: {left}", not left)
-    expect("clean.html is named and gone", os.path.exists(os.path.join(folder, "e3", "clean.html")))
+    expect("clean.html is named and gone", os.path.exists(os.path.join(folder, "e4", "clean.html")))
     least = re.search("give ([0-9.e+]+) or more", run.jotun(*words(text, os.path.join(folder, "e9"), "--flops", "1e6"), check=False).stderr).group(1)
     run.jotun(*words(text, os.path.join(folder, "e9"), "--flops", least))
     short = run.jotun(*words(text, os.path.join(folder, "ea"), "--minutes", "0.05"), check=False)
@@ -325,8 +328,8 @@ def odd_folder(folder):
     left = set(texts_of(os.path.join(out, "clean.jsonl")))
     hidden = {"En fil som ingen f\u00e5r l\u00e4sa."}
     expect(f"{len(left)} documents", len(left) > 150 and left - set(lines) == (hidden if readable else set()))
-    expect("what was skipped is not said", "5 files of the directories are skipped" in done.stderr and "100 documents were skipped" in done.stderr)
-    expect("an unreadable file is not said", readable or "aa.txt: cannot be read: Permission denied" in done.stderr)
+    expect("what was skipped is not said", "4 hidden files, links to directories and the like" in done.stderr and "1 .png of " in done.stderr and "100 documents were skipped" in done.stderr)
+    expect("an unreadable file is not said", readable or re.search("1 unreadable of .*aa.txt.*Permission denied", done.stderr))
 
 
 def small(folder):
@@ -354,17 +357,17 @@ def one_token_short(folder):
     path, out = os.path.join(folder, "short.txt"), os.path.join(folder, "short")
     rng = random.Random(3)
     open(path, "w").write("".join("".join(rng.choices("aeiklmnorstv", k=63)) + "\n" for _ in range(15)))
-    run.jotun(*words(path, out, "--depth", "1"))
+    run.jotun(*words(path, out, "--depth", "1", "--input-format", "txt"))
     expect("the text is no boundary case", state_of(out)["tokens"]["heldout"] == state_of(out)["recipe"]["sequence"] == 64)
     state = json.load(open(os.path.join(out, "speedrun.json")))
     del state["stages"]["evaluate"]
     json.dump(state, open(os.path.join(out, "speedrun.json"), "w"))
     os.rename(os.path.join(out, "heldout_text_document.bin"), os.path.join(out, "away"))
-    done = run.jotun(*words(path, out, "--depth", "1"), check=False)
+    done = run.jotun(*words(path, out, "--depth", "1", "--input-format", "txt"), check=False)
     expect(f"a stage that fails: {done.stderr}", done.returncode == 1 and "the same command continues there once the cause is mended" in done.stderr
            and "the same command resumes" not in done.stderr)
     os.rename(os.path.join(out, "away"), os.path.join(out, "heldout_text_document.bin"))
-    run.jotun(*words(path, out, "--depth", "1"))
+    run.jotun(*words(path, out, "--depth", "1", "--input-format", "txt"))
 
 
 def same_report(out):
@@ -399,22 +402,80 @@ def named_beside(folder):
 
 
 def how_texts_are_read(folder):
-    """Options of clean say it. Wrapped prose as lines is noticed, and paragraphs are its cure."""
+    """Options of clean say it, and wrapped prose is one text without them, given as a word of the command line."""
     place = os.path.join(folder, "read")
     os.mkdir(place)
     lines = sentences(random.Random(10), 40)
     open(os.path.join(place, "a.jsonl"), "w").write("".join(json.dumps({"body": line}) + "\n" for line in lines))
-    open(os.path.join(place, "a.md"), "w").write("\n\n".join(line.replace(" ", "\n") for line in lines))
+    open(os.path.join(place, "a.md"), "w").write("\n\n".join(textwrap.fill(line, 60) for line in lines))
     shutil.copy(os.path.join(place, "a.md"), os.path.join(place, "a.txt"))
+    out = os.path.join(place, "out")
     for name, options in ("a.jsonl", ("--json-keys", "body")), ("a.md", ("--input-format", "paragraphs")), ("a.txt", ("--input-format", "paragraphs")):
-        out = os.path.join(place, "out")
-        done = run.jotun(*words(os.path.join(place, name), out, "--flops", "3e10", *options))
-        expect(f"{name}: {state_of(out)['clean']}", state_of(out)["clean"]["documents"] == 40 and "wrapped prose" not in done.stderr)
+        run.jotun(*words(os.path.join(place, name), out, "--flops", "3e10", *options))
+        expect(f"{name}: {state_of(out)['clean']}", state_of(out)["clean"]["documents"] == 40)
         other = run.jotun(*words(os.path.join(place, name), out, "--flops", "3e10"), check=False)
         expect(f"{name}, read otherwise: {other.stderr}", other.returncode == 1 and f"of other options: {options[0]} " in other.stderr)
         shutil.rmtree(out)
-    done = run.jotun(*words(os.path.join(place, "a.txt"), os.path.join(place, "out"), "--flops", "3e10"), check=False)
-    expect(f"wrapped prose: {done.stderr}", re.search(r"is a document: [0-9]{4} of [0-9]{1,2} bytes on average, [0-9]+ of them dropped; .* --input-format paragraphs", done.stderr))
+    done = run.jotun("speedrun", os.path.join(place, "a.txt"), "--flops", "3e10", "--threads", "1")
+    out = os.path.join(place, "a.speedrun")
+    expect(f"wrapped prose: {texts_of(os.path.join(out, 'clean.jsonl'))}", texts_of(os.path.join(out, "clean.jsonl")) == ["\n\n".join(lines)])
+    for stage in "clean .* --workers 1", "prepare .* --workers 1", "train .* --threads 1", "eval perplexity .* --threads 1":
+        expect(f"--threads is not of {stage}", re.search(rf"\$ jotun {stage}$", done.stderr, re.MULTILINE))
+    spoken = run.jotun("generate", "--load", out, "--prompt", "Ka", "--max-new-tokens", 4, errors="replace")
+    expect("the directory of a run is no checkpoint to load", spoken.stdout.strip())
+
+
+def split_of(out, path, *options):
+    """The two sides of a run."""
+    run.jotun(*words(path, out, "--flops", "3e10", *options))
+    sides = [texts_of(os.path.join(out, name + ".jsonl")) for name in ("heldout", "train")]
+    shutil.rmtree(out)
+    return sides
+
+
+def one_text(folder):
+    """A single text has passages held out from all over it, or its end; no paragraph is on both sides, nor in a copy elsewhere."""
+    place, out = os.path.join(folder, "one"), os.path.join(folder, "one.out")
+    os.mkdir(place)
+    parts = sentences(random.Random(11), 500)
+    novel = "\n\n".join(textwrap.fill(part, 70) for part in parts) + "\n"
+    open(os.path.join(place, "novel.txt"), "w").write(novel)
+
+    def paragraphs_of(side):
+        return [part for text in side for part in text.split("\n\n")]
+
+    heldout, train = split_of(out, place)
+    share = sum(map(len, heldout)) / len("\n\n".join(parts))
+    places = [parts.index(text.split("\n\n")[0]) for text in heldout]
+    expect(f"{share} of one text is held out, in {len(heldout)} passages at {places}", 0.03 < share < 0.08 and len(heldout) > 3)
+    expect("passages are not all over the text", max(places) - min(places) > 250)
+    expect("paragraphs are lost or cut", sorted(paragraphs_of(heldout) + paragraphs_of(train)) == sorted(parts))
+    expect("what is trained on is not stretches of the text", len(train) <= len(heldout) + 1)
+    for rule, at in ("last:0.1", slice(-1, None)), ("first:0.1", slice(0, 1)):
+        heldout, train = split_of(out, place, "--heldout", rule)
+        expect(f"{rule}: {len(heldout)} and {len(train)} documents", len(heldout) == len(train) == 1)
+        mine = paragraphs_of(heldout)
+        expect(f"{rule} is not that part", mine == (parts[-len(mine):] if rule[0] == "l" else parts[:len(mine)]))
+        share = len(heldout[0]) / len("\n\n".join(parts))
+        expect(f"{rule} is {share}", abs(share - 0.1) < 0.02)
+    # Another text has each third paragraph of the first one.
+    open(os.path.join(place, "other.txt"), "w").write("\n\n".join(textwrap.fill(part, 60) for part in parts[::3] + sentences(random.Random(13), 400)) + "\n")
+    heldout, train = split_of(out, place)
+    expect("a paragraph is on both sides", not set(paragraphs_of(heldout)) & set(paragraphs_of(train)))
+    expect("more is lost than that", set(paragraphs_of(heldout) + paragraphs_of(train)) >= set(parts))
+    # A byte that is no UTF-8, far from the beginning of a file, costs the whole file, and can be repaired.
+    text = "\n\n".join(textwrap.fill(part, 60) for part in sentences(random.Random(14), 600)).encode()
+    open(os.path.join(folder, "broken.txt"), "wb").write(text[:-40] + b"\xff" + text[-40:])
+    done = run.jotun(*words(os.path.join(folder, "broken.txt"), out, "--flops", "3e10"), check=False)
+    expect(f"a broken byte: {done.stderr}", done.returncode == 1 and "--invalid-utf8 repair one of which a few bytes are wrong" in done.stderr)
+    shutil.rmtree(out)
+    heldout, train = split_of(out, os.path.join(folder, "broken.txt"), "--invalid-utf8", "repair")
+    expect("it is not repaired", sum("\ufffd" in text for text in heldout + train) == 1)
+    # One line that never ends is cut at sentences.
+    open(os.path.join(folder, "line.txt"), "w").write(" ".join(parts))
+    heldout, train = split_of(out, os.path.join(folder, "line.txt"))
+    expect("a line is not cut at sentences", len(heldout) > 3 and all(text.endswith(".") for text in heldout + train))
+    expect("it is another text", sorted(" ".join(heldout + train).split()) == sorted(" ".join(parts).split()))
 
 
 def large_documents(folder):
@@ -459,6 +520,7 @@ def main():
         one_token_short(folder)
         named_beside(folder)
         how_texts_are_read(folder)
+        one_text(folder)
         odd_folder(folder)
         large_documents(folder)
         many = texts(folder, "many", 6000)                        # so many that a validation's batch is held out

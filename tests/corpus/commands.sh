@@ -41,6 +41,11 @@ for input in mark.jsonl mark.txt -; do
     check "a mark of the order of bytes: $input" "$(printf 'a\nb')" "$("$jotun" data cat mark_text_document)"
 done
 
+printf 'The river had been low all summer, and nobody who lived near it\ncould remember a year like that.\n\n%.0s' 1 2 3 4 5 6 7 8 > wrapped.txt
+check "lines of one text are told" "1" "$("$jotun" prepare --input wrapped.txt --output-prefix wrapped 2>&1 | grep -c 'wrapped.txt looks like one text')"
+check "and when a tokenizer is learnt" "1" "$("$jotun" tokenizer train --input a.txt wrapped.txt --vocab-size 300 --output w.json 2>&1 | grep -c 'wrapped.txt looks like one text')"
+check "lines of documents are not" "0" "$("$jotun" prepare --input a.txt --output-prefix lines 2>&1 | grep -c 'looks like')"
+
 # ---- packed, many keys, many threads ----
 gzip -c b.jsonl > b.jsonl.gz && bzip2 -c a.txt > a.txt.bz2
 "$jotun" prepare --input a.txt.bz2 b.jsonl.gz --append-eod --output-prefix packed --workers 3 2> log || { cat log; failed=1; }

@@ -30,7 +30,7 @@ static void record_say(const Record *r)
     sprintf(got + strlen(got), "%d ", (int)r->line);
     say("id", r->id), say("url", r->url), say("title", r->title), say("source", r->source);
     say("label", r->label), say("warnings", r->warnings);
-    sprintf(got + strlen(got), "[%.*s]%s\n", (int)r->bytes, r->text, r->wiki ? "w" : "");
+    sprintf(got + strlen(got), "[%.*s]%s\n", (int)r->bytes, r->text, r->markup == MARKUP_WIKI ? "w" : "");
 }
 
 static const RecordPlan usual = { .bytes_most = 1 << 20 };
@@ -292,8 +292,9 @@ static void by_first_bytes(void **state)
     gives(MAKE("part", "\xef\xbb\xbf{\"text\":\"a\"}\n"), BLOCK_AUTO, &usual, "1 [a]\n");
     gives(MAKE("part", ""), BLOCK_AUTO, &usual, "");
     gives(MAKE("a.txt", "{\"text\":\"a\"}\n"), BLOCK_AUTO, &usual, "1 [{\"text\":\"a\"}]\n");
-    assert_int_equal(records(MAKE("part", "text\n"), BLOCK_AUTO, &usual), BAD_FILE);
-    assert_contains(fail_text(), "--input-format");
+    gives(MAKE("part", "text\nmore\n"), BLOCK_AUTO, &usual, "1 [text\nmore\n]\n");
+    assert_int_equal(records(MAKE("part", "\xfd\xfc text\n"), BLOCK_AUTO, &usual), BAD_FILE);
+    assert_contains(fail_text(), "--input-encoding");
     assert_int_equal(records(MAKE("a.dat", "text\n"), BLOCK_AUTO, &usual), BAD_FILE);
     gives(MAKE("a.dat", "text\n"), BLOCK_TEXT, &usual, "1 [text]\n");
     assert_int_equal(records(MAKE("a.parquet", "PAR1"), BLOCK_AUTO, &usual), BAD_FILE);

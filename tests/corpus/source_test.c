@@ -92,7 +92,8 @@ static void other_files_are_refused(void **state)
     refused("/nowhere/a.txt.gz", "/nowhere/a.txt.gz: cannot be read");
     refused("a.jsonl.xz", "xz -dc a.jsonl.xz | jotun");
     refused("a.gz", "ends neither in .txt");
-    refused("a.pdf", "ends neither in .txt");
+    refused("a.pdf", "pdftotext a.pdf writes its text");
+    refused("a.md", "ends neither in .txt");
 }
 
 /* A line longer than one read is returned whole, and so are those around it. */

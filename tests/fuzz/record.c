@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes < 2) return 0;
     RecordPlan plan = { .bytes_most = 1000, .repair = data[0] & 8, .all_pages = data[0] & 16 };
     if (data[0] & 32) plan.text_key = "a.b";
-    Block  block  = { .kind = (BlockKind)(BLOCK_TEXT + (data[0] & 7) % 5), .text = malloc(bytes - 1), .bytes = bytes - 1, .line = 1 };
+    Block  block  = { .kind = (BlockKind)(BLOCK_TEXT + (data[0] & 7) % 6), .text = malloc(bytes - 1), .bytes = bytes - 1, .line = 1 };
     Buffer buffer = { 0 };
     Record record;
     size_t steps  = 0;

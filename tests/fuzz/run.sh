@@ -7,7 +7,7 @@ seconds=${2:-60}
 PYTHONPATH="$here/../cli" python3 "$here/seeds.py" "$build/seeds"
 status=0
 [ $# -lt 2 ] && shift || shift 2
-[ $# -gt 0 ] || set -- shard foreign fasttext json_line gz zst bz2 wiki record charset quality shingle yaml script deepspeed torch_zip torch_older pickle hf_folder manifest metadata llmc megatron_ranks nanogpt llmc_state torch_optimizer tokenizer_json tokenizer_model tokenizer_tiktoken special_ids completion_request request_head journal
+[ $# -gt 0 ] || set -- shard foreign fasttext json_line gz zst bz2 wiki record prose charset quality shingle yaml script deepspeed torch_zip torch_older pickle hf_folder manifest metadata llmc megatron_ranks nanogpt llmc_state torch_optimizer tokenizer_json tokenizer_model tokenizer_tiktoken special_ids completion_request request_head journal
 # One target on each core: a target uses one. Those of a core are run one after the other.
 fuzz() {
     grown=$build/grown/$1

@@ -87,6 +87,10 @@ shapes = ("en rad\n\ntv\u00e5\n", '{"text":"a\\u0000","id":1,"meta":{"url":"u","
 for i, text in enumerate(shapes):
     for flags in (0, 8, 48):
         seed("record", "%d-%d" % (i, flags), bytes([i + flags]) + text.encode())
+wrapped = "A line that is wrapped at some column of the text, and which\ngoes on here.\n\n- an item\n  of it\n```\ncode\n```\n.. x::\n\n   y\n#+begin_src\n\\begin{verbatim}\n| a | b |\n"
+page = "<html><!-- c --><title>x</title><p class='a>b'>one &amp; &#229;<br>two<ul><li>three</ul><pre>\n a\n</pre><script>if (a < b)</script><td>1<td>2"
+for i, text in enumerate((page, wrapped, wrapped, wrapped, wrapped, wrapped)):
+    seed("prose", str(i), bytes([i]) + text.encode())
 mixed = "Moskva (ryska: \u041c\u043e\u0441\u043a\u0432\u0430) ra\u0308v\u00a0\u00ad\u200b \U0001f600\r\n\u03b1\u03b2 (\u03b1)\n"
 for i in range(6):
     seed("charset", str(i), bytes([i * 7]) + (mixed * (i + 1)).encode())

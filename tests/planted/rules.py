@@ -1,9 +1,15 @@
 """Planted bugs in rules of optimizers: Sophia's estimates, experts, sides without factors. The columns are those of bugs.py."""
 RULES = [
     ("tokens that are worth as much each time they are seen", "src/plan/recipe.c", "again <= 0 ? seen", "again <= 1e9 ? seen", "plan.recipe_test"),
-    ("documents held out that are trained on too", "src/cli/speedrun/stage_text.c", "Side *mine = &side[!held];",
-     "Side *mine = &side[!held || d.bytes % 2];", "cli.speedrun"),
-    ("documents held out that are larger than the share", "src/cli/speedrun/stage_text.c", "hash < p->heldout_below && d.bytes <= p->heldout_bytes;",
+    ("documents held out that are trained on too", "src/cli/speedrun/stage_split.c", "int   mine  = side_of(p, &piece);",
+     "int   mine  = which == TRAIN && piece.bytes % 2 ? TRAIN : side_of(p, &piece);", "cli.speedrun"),
+    ("a paragraph held out that is trained on elsewhere", "src/cli/speedrun/stage_split.c", "if (bytes < PARAGRAPH_LEAST) continue;",
+     "if (bytes < 64 * PARAGRAPH_LEAST) continue;", "cli.speedrun"),
+    ("lines that end early are joined", "src/corpus/prose/reflow.c", "if (5 * (a->columns + 1 + b->word) <= 4 * w->width)",
+     "if (9 * (a->columns + 1 + b->word) <= 4 * w->width)", "corpus.reflow_test"),
+    ("an eighth of a folder may be skipped", "src/corpus/read/inputs.c", "if (skip || share <= 0.1) return OK;",
+     "if (skip || share <= 0.125) return OK;", "corpus.inputs_test"),
+    ("documents held out that are larger than the share", "src/cli/speedrun/stage_split.c", "hash < p->heldout_below && piece->bytes <= p->heldout_bytes;",
      "hash < p->heldout_below;", "cli.speedrun"),
     ("Sophia: an estimate by the targets of the text", "src/model/head.c",
      "if (!ctx->drawn) return of_chunk(c, target_i);", "if (!ctx->drawn || R > 0) return of_chunk(c, target_i);", "train.optimizers_test"),

@@ -1,4 +1,4 @@
-/* jotun speedrun --input FILE|DIR --minutes N: from texts to a trained, evaluated and exported model. The
+/* jotun speedrun TEXTS --minutes N: from texts to a trained, evaluated and exported model. The
  * work is done by the other commands, as child processes, and what the run consists of by plan/recipe.c; this
  * file goes through the stages. */
 #include <limits.h>
@@ -37,7 +37,8 @@ static Status size_check(const Options *o)
     const OptionIndex size[] = { OPTION_speedrun_minutes, OPTION_speedrun_depth, OPTION_speedrun_flops };
     const char       *first  = NULL;
     if (!o->speedrun_input.count)
-        return fail(BAD_USAGE, "jotun speedrun needs --input FILE|DIR (the texts to train on)");
+        return fail(BAD_USAGE, "jotun speedrun needs the texts to train on, files or directories, as in: "
+                    "jotun speedrun texts --minutes 10");
     for (int i = 0; i < 3; i++) {
         if (!options_typed_by_person(o, size[i])) continue;
         if (first)
@@ -49,6 +50,15 @@ static Status size_check(const Options *o)
         if (!strcmp(o->speedrun_input.text[i], "-"))
             return fail(BAD_OPTION, "--input -: a resumed run reads its texts again, which standard input "
                         "cannot; write them to a file");
+    return OK;
+}
+
+/* The words of the command line are inputs as well, after those of --input. */
+static Status take_words(Options *o)
+{
+    OptionSource typed = option_source(SOURCE_COMMAND_LINE, "--input", "", "");
+    for (int i = 0; i < o->words.count; i++)
+        TRY(options_set(o, OPTION_speedrun_input, o->words.text[i], typed));
     return OK;
 }
 
@@ -148,9 +158,11 @@ Status cmd_speedrun(Options *o)
 {
     char     named[1024];
     Speedrun s = { .o = o, .folder = named, .lock = -1 };
+    TRY(take_words(o));
     TRY(options_derive(o));
     TRY(options_validate(o));
     TRY(size_check(o));
+    TRY(speedrun_check_heldout(o));
     if (o->speedrun_output) s.folder = o->speedrun_output;
     else TRY(folder_name(named, o));
     if (!speedrun_begun(s.folder)) TRY(speedrun_inputs(&s.inputs, o));

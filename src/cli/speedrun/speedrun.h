@@ -9,8 +9,8 @@
 
 _Static_assert(sizeof(json_int_t) == sizeof(int64_t), "json_unpack writes counts in place");
 
-/* What --input names. plain: files of .txt, whose lines are documents */
-typedef struct { int64_t files, plain; double bytes; } SpeedrunInputs;
+/* What --input names. */
+typedef struct { int64_t files; double bytes; } SpeedrunInputs;
 
 /* The state is the file speedrun.json of the directory, replaced as a whole after each stage and each
  * depth that is measured:
@@ -28,17 +28,22 @@ typedef struct {
     const volatile sig_atomic_t *stop; /* a signal asks this process to end */
 } Speedrun;
 
-/* BAD_FILE or BAD_OPTION where nothing can be read, or cleaning it would take most of the minutes: known
- * before a directory is made. */
+/* BAD_FILE or BAD_OPTION where nothing or too little of it can be read, or cleaning it would take most of the
+ * minutes: known before a directory is made. */
 Status speedrun_inputs (SpeedrunInputs *found, const Options *o);
 /* --minutes; 0: another option says how large the run is. */
 double speedrun_minutes(const Options *o);
+/* --threads, else the cores of this process */
+int    speedrun_threads(const Options *o);
+/* BAD_OPTION where --heldout names no part of the texts. */
+Status speedrun_check_heldout(const Options *o);
 /* What the options ask of the recipe; its texts are not known yet. */
 RecipeAsk speedrun_ask(const Options *o);
 
 /* A stage adds what later stages and the reader need to `facts`. */
 typedef Status StageRun(Speedrun *s, json_t *facts);
-StageRun       stage_clean, stage_split, stage_tokenizer, stage_tokens; /* stage_text.c */
+StageRun       stage_clean, stage_tokenizer, stage_tokens; /* stage_text.c */
+StageRun       stage_split;                                /* stage_split.c */
 StageRun       stage_recipe, stage_train, stage_evaluate, stage_export, stage_report; /* stage_model.c */
 
 /* Opens or makes the directory and its state and takes its lock; the options, the folder and `stop` are set.

@@ -1,14 +1,18 @@
 /* The directory of a speedrun, its state, and the commands of its stages. */
 #include <ctype.h>
 #include <dirent.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/team.h"
+#include "cli/in_out.h"
 #include "cli/run_state.h"
 #include "cli/speedrun/speedrun.h"
 #include "cli/text_file.h"
@@ -32,6 +36,8 @@ double speedrun_minutes(const Options *o)
     return other ? 0 : o->speedrun_minutes;
 }
 
+int speedrun_threads(const Options *o) { return o->tool_threads ? (int)o->tool_threads : team_cores(); }
+
 RecipeAsk speedrun_ask(const Options *o)
 {
     bool depth = options_typed_by_person(o, OPTION_speedrun_depth);
@@ -50,6 +56,9 @@ static json_t *asked(const Options *o)
                               "depth", ask.depth, "flops", ask.flops, "seed", (json_int_t)o->seed);
     if (options_typed_by_person(o, OPTION_input_format))
         json_object_set_new(asked, "input-format", json_string(o->input_format.word));
+    if (options_typed_by_person(o, OPTION_speedrun_heldout))
+        json_object_set_new(asked, "heldout", json_string(o->speedrun_heldout));
+    if (repairs_utf8(o)) json_object_set_new(asked, "invalid-utf8", json_string(o->invalid_utf8.word));
     if (o->input_encoding) json_object_set_new(asked, "input-encoding", json_string(o->input_encoding));
     if (options_typed_by_person(o, OPTION_clean_json_key))
         json_object_set_new(asked, "json-keys", words_json(o->clean_json_key.text, o->clean_json_key.count));
@@ -181,6 +190,18 @@ static void show_words(const WordList *words)
     free(line);
 }
 
+/* --threads, as the command calls it. */
+static void threads_add(WordList *words, const Options *o)
+{
+    static const struct { const char *command, *option; } takes[] = {
+        { "clean", "--workers" },     { "prepare", "--workers" }, { "tokenizer", "--threads" },
+        { "train", "--threads" },     { "eval", "--threads" },
+    };
+    for (int i = 0; o->tool_threads && i < COUNT(takes); i++)
+        if (!strcmp(words->word[0], takes[i].command))
+            word_list_split(words, "%s %" PRId64, takes[i].option, o->tool_threads);
+}
+
 static Status wait_for(const Speedrun *s, pid_t child, const char *name)
 {
     char end[80];
@@ -211,6 +232,7 @@ Status child_run(const Speedrun *s, WordList *words, const char *out)
     pid_t      child  = 0;
     bool       second = words->count > 1 && isalpha((unsigned char)*words->word[1]);
     snprintf(name, sizeof name, "%s%s%s", words->word[0], second ? " " : "", second ? words->word[1] : "");
+    threads_add(words, s->o);
     show_words(words);
     Status status = out ? text_output_open(&file, out) : OK;
     if (status == OK && *s->stop)

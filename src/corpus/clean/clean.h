@@ -26,7 +26,7 @@ typedef enum { CLEAN_TEXT, CLEAN_JSON } CleanFormat;
 typedef struct {
     /* Inputs. */
     const char *const *path;  int paths;            /* "-" is standard input */
-    BlockKind   input_format;                       /* of all inputs; BLOCK_AUTO: found for each file */
+    const BlockKind *kind;                          /* [paths] the format of each (corpus/read/inputs.h) */
     /* A file of which 64 MiB come out of less than 1/ratio_most of that is refused; 0: none is. */
     int64_t     ratio_most;
     TextRules   texts;          /* encoding of the inputs, windows of zstd */

@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/message.h"
 #include "base/words.h"
+#include "corpus/prose/html_to_text.h"
+#include "corpus/prose/reflow.h"
 #include "corpus/wiki/wiki_text.h"
 
 #define LABEL_PREFIX "__label__"
@@ -124,13 +126,18 @@ void filter_workspace_close(FilterWorkspace *w)
 
 static bool only_whitespace(const Buffer *text) { return has_only(text->text, text->bytes, " \t\r\n"); }
 
-/* The text of the record, without markup where it is a wiki page. Warnings are checked here because they
+/* The text of the record, without markup where it is a wiki page or HTML, and with the lines of wrapped
+ * paragraphs joined where it is a file. Warnings are checked here because they
  * need nothing else. */
 static Status text_stage(const DocumentFilter *f, FilterWorkspace *w, int *rule, const Record *r)
 {
     w->text.bytes = 0;
-    if (r->wiki) TRY(wiki_text(&w->text, r->text, r->bytes));
-    else         TRY(buffer_add(&w->text, r->text, r->bytes));
+    switch (r->markup) {
+    case MARKUP_NONE: TRY(buffer_add(&w->text, r->text, r->bytes));        break;
+    case MARKUP_WIKI: TRY(wiki_text(&w->text, r->text, r->bytes));         break;
+    case MARKUP_HTML: TRY(html_to_text(&w->text, r->text, r->bytes));         break;
+    default:          TRY(reflow(&w->text, r->text, r->bytes, r->markup)); break;
+    }
     for (int i = 0; i < f->plan->warnings && *rule == DROP_KEPT; i++)
         if (record_warned(r, f->plan->warning[i])) *rule = DROP_WARNED;
     if (*rule == DROP_KEPT && only_whitespace(&w->text)) *rule = DROP_EMPTY;

@@ -278,7 +278,7 @@ static Status scan_job_open(ScanJob *job)
     job->slots = ordered_pipeline_slots(p->workers);
     job->slot  = calloc((size_t)job->slots, sizeof *job->slot);
     job->worker_state = calloc((size_t)p->workers, sizeof *job->worker_state);
-    job->blocks_in = (InputBlocks){ .path = p->path, .paths = p->paths, .wanted = p->input_format,
+    job->blocks_in = (InputBlocks){ .path = p->path, .paths = p->paths, .kind = p->kind,
                                     .line_most = p->record.bytes_most, .ratio_most = p->ratio_most,
                                     .texts = p->texts, .ahead = p->workers };
     job->total = inputs_size(p);

@@ -16,7 +16,7 @@ typedef struct Lines {
     Stream    *stream;
     const char *name;                /* for messages; the caller's path */
     BlockKind  kind;                 /* LINES or AUTO until the first bytes are read */
-    bool       plain, standard;      /* the ending says that it is text; it is standard input */
+    bool       standard;             /* it is standard input */
     char      *carry;                /* owned: the beginning of a document whose end has not been read */
     size_t     carried, capacity;    /* of carry: bytes in use; capacity */
     /* bytes of the block being filled. It follows from the text alone and not from the capacity that the
@@ -31,54 +31,6 @@ static const char doc_end[] = "</doc>", page_end[] = "</page>";
 
 /* ---- opening ---- */
 
-static Status name_unknown(const char *path, BlockKind wanted)
-{
-    return fail(BAD_FILE, "%s: ends neither in .txt (one document per line) nor in .jsonl (one JSON object"
-                " per line)%s, each also with .gz, .zst or .bz2 added; rename it or %s",
-                path, wanted == BLOCK_AUTO ? " nor in .xml (MediaWiki)" : "",
-                wanted == BLOCK_AUTO ? "give its format by --input-format" : "give it through --input -");
-}
-
-/* WikiExtractor's files have names without an ending, as wiki_00; they are recognised by their first
- * bytes. */
-static bool name_has_no_ending(const char *path, size_t length)
-{
-    const char *slash = memrchr(path, '/', length), *name = slash ? slash + 1 : path;
-    return !memchr(name, '.', length - (size_t)(name - path));
-}
-
-/* What the name says. *kind stays as wanted where only the first bytes can decide. Formats that are common
- * but not read are refused with the command that converts them. */
-static Status kind_by_name(BlockKind *kind, bool *plain, const char *path, BlockKind wanted)
-{
-    const Codec *codec = codec_by_ending(path);
-    size_t length = strlen(path) - (codec ? strlen(codec->ending) : 0);
-    *kind  = wanted;
-    *plain = path_ends(path, length, ".txt");
-    if (path_ends(path, length, ".xz"))
-        return fail(BAD_FILE, "%s: .xz is not read here; decompress first: xz -dc %s | jotun ... --input -",
-                    path, path);
-    if (path_ends(path, length, ".parquet"))
-        return fail(BAD_FILE, "%s: .parquet is not read here; write it as JSON lines first", path);
-    if (wanted > BLOCK_AUTO || !strcmp(path, "-")) return OK;
-    bool json = path_ends(path, length, ".jsonl") || path_ends(path, length, ".json");
-    if (json) *kind = BLOCK_JSON;
-    else if (*plain && wanted == BLOCK_LINES) *kind = BLOCK_TEXT;
-    if (json || *plain) return OK;
-    if (wanted == BLOCK_AUTO && path_ends(path, length, ".xml")) {
-        *kind = BLOCK_PAGES;
-        return OK;
-    }
-    return wanted == BLOCK_AUTO && name_has_no_ending(path, length) ? OK : name_unknown(path, wanted);
-}
-
-Status lines_name_check(const char *path, BlockKind wanted)
-{
-    BlockKind kind;
-    bool plain;
-    return kind_by_name(&kind, &plain, path, wanted);
-}
-
 static void lines_close(Lines *l)
 {
     if (!l) return;
@@ -88,15 +40,16 @@ static void lines_close(Lines *l)
 }
 
 /* *lines is NULL after a failure. */
-static Status lines_open(Lines **lines, const InputBlocks *input, const char *path)
+static Status lines_open(Lines **lines, const InputBlocks *input, int file)
 {
-    BlockKind kind;
-    bool plain, standard = !strcmp(path, "-");
+    const char *path = input->path[file];
+    BlockKind kind = input->kind ? input->kind[file] : input->wanted;
+    bool standard = !strcmp(path, "-");
     *lines = NULL;
-    TRY(kind_by_name(&kind, &plain, path, input->wanted));
+    if (!input->kind) TRY(format_by_name(&kind, path, input->wanted));
     Lines *l = calloc(1, sizeof *l);
     if (!l) return fail(NO_MEMORY, "%s: no memory to read it", path);
-    *l = (Lines){ .name = standard ? "standard input" : path, .kind = kind, .plain = plain,
+    *l = (Lines){ .name = standard ? "standard input" : path, .kind = kind,
                   .standard = standard, .most = input->line_most, .line = 1 };
     Status status = stream_open(&l->stream, path, input->ratio_most);
     if (status == OK) status = stream_texts(l->stream, input->texts);
@@ -149,6 +102,12 @@ static size_t after_last_page(const Block *b)
     return 0;
 }
 
+static size_t after_last_line(const Block *b)
+{
+    const char *end = b->bytes ? memrchr(b->text, '\n', b->bytes) : NULL;
+    return end ? (size_t)(end - b->text) + 1 : 0;
+}
+
 static size_t after_last_end_line(BlockKind kind, const Block *b)
 {
     const char *end = b->bytes ? memrchr(b->text, '\n', b->bytes) : NULL;
@@ -161,13 +120,19 @@ static size_t after_last_end_line(BlockKind kind, const Block *b)
     return 0;
 }
 
+/* A file is one document unless it is long. The cut is followed by nothing of the paragraph before it. */
+static size_t after_long_file(const Block *b)
+{
+    size_t whole = b->bytes < FILE_USUAL ? 0 : after_last_end_line(BLOCK_PARAGRAPHS, b);
+    return whole || b->bytes < 2 * (size_t)FILE_USUAL ? whole : after_last_line(b);
+}
+
 /* Bytes of the block up to the end of the last complete document; 0: there is none. */
 static size_t after_last_document(const Lines *l, const Block *b)
 {
+    if (l->kind == BLOCK_FILES) return after_long_file(b);
     if (l->kind == BLOCK_PAGES) return after_last_page(b);
-    if (l->kind >= BLOCK_PARAGRAPHS) return after_last_end_line(l->kind, b);
-    const char *end = b->bytes ? memrchr(b->text, '\n', b->bytes) : NULL;
-    return end ? (size_t)(end - b->text) + 1 : 0;
+    return l->kind >= BLOCK_PARAGRAPHS ? after_last_end_line(l->kind, b) : after_last_line(b);
 }
 
 /* Skipping a document: is c its last byte? This is a state machine over single bytes, since the end may be
@@ -180,7 +145,7 @@ static bool end_step(Lines *l, char c)
         l->matched = c == page_end[before] ? before + 1 : c == '<';
         return !page_end[l->matched];
     }
-    if (l->kind <= BLOCK_JSON) return c == '\n';
+    if (l->kind <= BLOCK_JSON || l->kind == BLOCK_FILES) return c == '\n';
     l->matched = 0;
     if (l->kind == BLOCK_PARAGRAPHS) {
         if (c != '\n') l->matched = before || !line_blank(&c, 1);
@@ -199,25 +164,7 @@ static const char *skipped_end(Lines *l, const Block *b)
     return NULL;
 }
 
-/* ---- the format by the first bytes ---- */
-
-static Status kind_by_content(Lines *l, const Block *b)
-{
-    size_t at = 0;
-    while (at < b->bytes && memchr(" \t\r\n", b->text[at], 4)) at++;
-    const char *text = b->text + at;
-    int64_t left = (int64_t)(b->bytes - at);
-    bool    any  = l->kind == BLOCK_AUTO;
-    if (any && has_beginning(text, left, "<doc "))                 l->kind = BLOCK_DOCS;
-    else if (any && (has_beginning(text, left, "<mediawiki") || has_beginning(text, left, "<?xml")))
-        l->kind = BLOCK_PAGES;
-    else if (!l->plain && has_beginning(text, left, "{"))          l->kind = BLOCK_JSON;
-    else if (l->plain || l->standard || !left)                     l->kind = BLOCK_TEXT;
-    else return fail(BAD_FILE,
-                     "%s: begins neither with {, <doc nor <mediawiki; give its format by --input-format",
-                     l->name);
-    return OK;
-}
+/* ---- the first block ---- */
 
 /* Drops a byte order mark, which UTF-8 does not need and JSON does not allow, and decides the format. */
 static Status first_block_begin(Lines *l, Block *b)
@@ -226,7 +173,11 @@ static Status first_block_begin(Lines *l, Block *b)
     if (l->begun) return OK;
     l->begun = true;
     if (marked) memmove(b->text, b->text + 3, b->bytes -= 3);
-    return l->kind <= BLOCK_AUTO ? kind_by_content(l, b) : OK;
+    if (l->kind > BLOCK_AUTO) return OK;
+    FileFormat format;
+    TRY(format_by_beginning(&format, l->standard ? "-" : l->name, l->kind, b->text, (int64_t)b->bytes));
+    l->kind = format.kind;
+    return OK;
 }
 
 /* ---- blocks ---- */
@@ -303,14 +254,15 @@ static Status block_fill(Lines *l, Block *b)
     return carry_store(l, b, whole);
 }
 
-/* If the file ended by damage and not at its end, the last document is incomplete and is dropped, while
- * those before it are still returned. The failure of the one-byte read is the message. */
+/* If the file ended by damage and not at its end, the last document is incomplete and is dropped, of a file
+ * that is one document the last paragraph, while those before it are still returned. The failure of the
+ * one-byte read is the message. */
 static Status damage_check(Lines *l, Block *b)
 {
     size_t none;
     char   byte;
     if (!l->ended || stream_read(l->stream, &byte, 1, &none) == OK) return OK;
-    b->bytes = after_last_document(l, b);
+    b->bytes = l->kind == BLOCK_FILES ? after_last_end_line(BLOCK_PARAGRAPHS, b) : after_last_document(l, b);
     return b->bytes ? OK : fail(BAD_FILE, "%s", fail_text());
 }
 
@@ -349,7 +301,7 @@ Status input_blocks_check(const InputBlocks *input)
     for (int i = 0; i < input->paths; i++) {
         Lines *lines;
         if (is_pipe(input->path[i])) continue;
-        TRY(lines_open(&lines, input, input->path[i]));
+        TRY(lines_open(&lines, input, i));
         lines_close(lines);
     }
     return OK;
@@ -373,7 +325,7 @@ static Status block_fill_from_file(InputBlocks *input, Block *block, bool *more)
 {
     block->bytes = 0;
     if (!input->lines) {                    /* only now, so that one file is open at a time */
-        TRY(lines_open(&input->lines, input, input->path[input->file]));
+        TRY(lines_open(&input->lines, input, input->file));
         TRY(stream_ahead(input->lines->stream, input->ahead));
     }
     Status status = lines_fill(input->lines, block, more);
@@ -406,6 +358,7 @@ void input_blocks_close(InputBlocks *input)
 /* The end of the document that begins at text; *next: where the next one may begin. */
 static const char *document_end(BlockKind kind, const char *text, const char *stop, const char **next)
 {
+    if (kind == BLOCK_FILES) return *next = stop;
     if (kind == BLOCK_PAGES) {
         const char *end = memmem(text, (size_t)(stop - text), page_end, sizeof page_end - 1);
         return *next = end ? end + sizeof page_end - 1 : stop;

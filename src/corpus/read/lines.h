@@ -14,21 +14,15 @@
  *
  * A block has about one mebibyte, or one document that is longer. A document longer than `line_most` is never
  * held in memory: it is reported as a block of its own without text, whose `skipped` is its length.
- * Documents inside a block may still be somewhat longer than `line_most`, so the caller checks each. */
+ * Documents inside a block may still be somewhat longer than `line_most`, so the caller checks each. A file
+ * that is one document is a block; one of more than FILE_USUAL bytes becomes several documents, cut at the
+ * last blank line before that many bytes or, where there is none in twice as many, at the end of a line. */
 #include <stdbool.h>
+#include "corpus/read/format.h"
 #include "corpus/read/stream.h"
 
-enum { BLOCK_USUAL = 1 << 20, LINE_MOST = 256 << 20 };  /* bytes of a block; default limit for a document */
-
-typedef enum {
-    BLOCK_LINES,       /* as wanted: TEXT or JSON, by the name; standard input by its first byte */
-    BLOCK_AUTO,        /* as wanted: any but PARAGRAPHS, by the name and the first bytes */
-    BLOCK_TEXT,        /* one document per line */
-    BLOCK_JSON,        /* one JSON object per line */
-    BLOCK_PARAGRAPHS,  /* documents separated by blank lines: OSCAR 21.09 */
-    BLOCK_DOCS,        /* <doc id="" url="" title=""> lines </doc>: WikiExtractor */
-    BLOCK_PAGES        /* <page> ... </page>: a MediaWiki dump */
-} BlockKind;
+/* Bytes of a block; most of a document of FILES; default limit for a document. */
+enum { BLOCK_USUAL = 1 << 20, FILE_USUAL = 4 << 20, LINE_MOST = 256 << 20 };
 
 typedef struct {
     BlockKind  kind;            /* as found: never LINES or AUTO */
@@ -45,15 +39,13 @@ typedef struct {
  * line. */
 typedef struct { char *text; int64_t bytes, number; } Line;
 
-/* BAD_FILE where the ending of the name is not one of a known format; the file itself is not looked at. */
-Status lines_name_check(const char *path, BlockKind wanted);
-
-/* The caller fills in the first seven fields; the others begin as zero, and a caller that resumes may set
+/* The caller fills in the first eight fields; the others begin as zero, and a caller that resumes may set
  * them. */
 typedef struct {
     const char *const *path;    /* [paths], the caller's, which must outlive this */
     int                paths;
-    BlockKind          wanted;  /* the format of all files */
+    BlockKind          wanted;  /* the format of all files, where `kind` does not say */
+    const BlockKind   *kind;    /* [paths] of each, the caller's (corpus/read/inputs.h); NULL: as wanted */
     /* Longest document in bytes; largest compression ratio: see stream_open. */
     int64_t            line_most, ratio_most;
     TextRules          texts;   /* their encoding, and windows of zstd */

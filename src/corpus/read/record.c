@@ -232,7 +232,7 @@ static RecordStep page_record(RecordWalk *w, Record *record)
         record->bytes = page.text.bytes;
         record->id    = page.id;
         record->title = page.title;
-        record->wiki  = true;
+        record->markup = MARKUP_WIKI;
         return RECORD_WHOLE;
     }
     return RECORD_END;
@@ -263,6 +263,7 @@ static RecordStep item_record(RecordWalk *w, Record *record)
     case BLOCK_JSON:  return json_record(w, piece, record);
     case BLOCK_DOCS:  return doc_record(w, piece, record);
     case BLOCK_PAGES: return page_record(w, record);
+    case BLOCK_FILES: record->markup = format_markup(w->name); return RECORD_WHOLE;
     default:          return RECORD_WHOLE;
     }
 }

@@ -31,7 +31,7 @@ typedef struct {
     JsonText  id, url, title, source;   /* text NULL: the file does not say */
     /* OSCAR 22 and later: the language, and the JSON list ["noisy", "adult"] */
     JsonText  label, warnings;
-    bool      wiki;                     /* the text is MediaWiki markup */
+    Markup    markup;                   /* of the text */
 } Record;
 
 typedef enum { RECORD_END, RECORD_WHOLE, RECORD_FAULT } RecordStep;
