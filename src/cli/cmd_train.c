@@ -148,8 +148,8 @@ static Status train(Options *o, int argc, char **argv)
     run.config.id_bytes = id_bytes;
     tokenizer_close(&t);
     static char advice[1200];
-    snprintf(advice, sizeof advice, "jotun: --load %.1100s resumes from the last checkpoint that was saved\n",
-             run.config.save ? run.config.save : "");
+    snprintf(advice, sizeof advice, "jotun: --load %.1100s resumes from its last checkpoint, or starts from "
+             "new weights where it has none\n", run.config.save ? run.config.save : "");
     if (run.config.save) stop_world_advice(advice);
     status = setup_run(o, mpi, on_rank, &run);
     free(id_bytes);

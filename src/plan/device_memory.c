@@ -43,7 +43,8 @@ void device_memory_show(const TrainConfig *config, double bytes, const DeviceBes
     if (b->driver == 0) return;
     printf("besides, not measured: about %s of a GPU", log_bytes(text[0], sum(b)));
     printf(" (driver %s, cuBLASLt %s", log_bytes(text[0], b->driver), log_bytes(text[1], b->products));
-    if (b->links > 0) printf(", NCCL %s of %d links", log_bytes(text[2], b->nccl), b->links);
+    if (b->links > 0) printf(", NCCL %s of %d link%s", log_bytes(text[2], b->nccl), b->links,
+                             b->links == 1 ? "" : "s");
     printf(")\n");
     if (world > 1 && config->device_transport == DEVICE_STAGED)
         printf("besides, not counted: pinned memory of the host for the messages that are on their way\n");

@@ -34,8 +34,8 @@ typedef struct Queue {
     Arena   *workspace;
     void    *op_workspace;             /* of the running op, pushed on `workspace`; NULL in a dry run */
     size_t   op_workspace_bytes;
-    /* Called again and again while the host waits for the device, and after each wait; NULL: nothing is. Where
-     * a message between devices fails the wait would have no end (comm_waiting). */
+    /* Called again and again while the host waits for the device, and after each wait; NULL: nothing is.
+     * Where a message between devices fails the wait would have no end (comm_waiting). */
     void   (*waiting)(void *context);
     void    *waiting_context;
     bool     watch;                    /* a NaN or infinity in the first output of an op is a CHECK */

@@ -84,7 +84,7 @@ KINDS = {
     "nccl_swap":   (BY_NCCL, STUCK, "the job is stopped"),
     "nccl_lost":   (BY_NCCL, STUCK, "the job is stopped"),
     "nccl_dead":   (BY_NCCL, STUCK, "the job is stopped"),
-    "killed":      (PROCESSES, r"rank \d on host .* died; last seen in|rank \d of 2 failed: ended by signal 9", "resumes from the last checkpoint|dmesg tells whether memory ran out"),
+    "killed":      (PROCESSES, r"rank \d on host .* died; last seen in|rank \d of 2 failed: ended by signal 9", "resumes from its last checkpoint|dmesg tells whether memory ran out"),
 }
 QUICK = [("malloc", ONE), ("address", DATA), ("driver", ONE), ("lost", RUN), ("nccl_error", STAGES), ("nccl_count", DATA)]
 AT_START = ["busy", "driver", "none", "versions", "fabric", "image"]

@@ -70,17 +70,23 @@ static void reason(char why[DEVICE_WHY], const TrainConfig *config, const Option
         take_reason(why);
 }
 
+#ifndef JOTUN_OLDEST_GPU
+#define JOTUN_OLDEST_GPU 80                           /* a build without kernels plans for any */
+#endif
+
 /* Of --gpu: one that the kernels are built for, whatever this machine has. */
 static Status named_gpu(TrainConfig *config, const Options *o)
 {
     char names[400];
     const GpuModel *gpu = gpu_model_named(o->gpu);
+    if (!gpu) gpu = gpu_model_reported(o->gpu);
     if (!gpu)
         return fail(BAD_OPTION, "--gpu %s is not known; give one of %s", o->gpu,
                     gpu_model_names(names, sizeof names));
-    if (gpu->capability < 8)
-        return fail(BAD_OPTION, "--gpu %s: the kernels are built for NVIDIA's GPUs of compute capability 8.0 "
-                    "and later, the A100 and its successors", gpu->name);
+    if (gpu->capability * 10 < JOTUN_OLDEST_GPU)
+        return fail(BAD_OPTION, "--gpu %s: this program has kernels for NVIDIA's GPUs of compute capability "
+                    "%.1f and later; -DJOTUN_CUDA_ARCHITECTURES builds them from 8.0 (A100) on", gpu->name,
+                    JOTUN_OLDEST_GPU / 10.0);
     config->gpu    = gpu;
     config->device = "cuda";
     return OK;

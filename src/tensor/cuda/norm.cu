@@ -198,7 +198,7 @@ extern "C" size_t cuda_norm_backward_weight_workspace(const Queue *, const NormB
 
 /* part[p] = { sum of dy h, sum of dy } over the p-th part of the rows. Each of 8 groups of threads adds every
  * eighth row, for the same 32 vectors of columns; the groups' sums are added in their order. */
-template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS)
+template <typename T, int N> __global__ void __launch_bounds__(GPU_THREADS, 4)
 norm_parts_kernel(NormBackwardWeight a, float *part_P2C, int64_t rows)
 {
     GPU_SHARED(float, sums, 2 * GROUPS * COLUMNS * N);
