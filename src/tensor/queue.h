@@ -49,8 +49,8 @@ extern "C" {
 #endif
 /* device: ref, cpu, cuda, or one of these after "dry-". BAD_OPTION for any other, and for cuda where there is
  * no GPU or no kernels for one were built; NO_MEMORY where the threads cannot be started. After a failure
- * there is nothing to close. "cuda:5" is the GPU with that number; where there are fewer they are counted
- * through again, so that ranks may share one. threads: also in a dry run those of the run that is measured,
+ * there is nothing to close. "cuda:5" is the GPU with that number modulo how many there are, so
+ * that ranks may share one. threads: also in a dry run those of the run that is measured,
  * since the workspace of an op depends on them. */
 Status queue_open (Queue *q, const char *device, int threads, StepState *step_state);
 void   queue_close(Queue *q);

@@ -66,7 +66,7 @@ double trainer_evaluate(Trainer *t, int64_t steps, TrainerFill *fill, void *cont
     /* The ranks agree before each batch whether any of them has received a signal. */
     for (; e.step < steps; e.step++) {
         if (!e.dry) seam_point("evaluation");
-        if (t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal) break;     /* <-> world */
+        if (t->stop && trainer_join_flags(t, (RunFlags){ 0 }).signal) break;     /* <-> tp, dp+cp, pp */
         t->work |= WORK_EVALUATION;
         pipeline_run(pipeline, &t->valid.schedule,
                      (PipelineCalls){ .context = &e, .fill = fill_from_caller });

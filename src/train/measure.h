@@ -9,7 +9,8 @@ Status trainer_measure(ArenaSizes *sizes, const TrainConfig *config, int rank, i
  * context) does; NULL: as trainer_measure. trainer_start_work begins such a run. */
 Status trainer_measure_work(ArenaSizes *sizes, const TrainConfig *config, int rank, int world,
                             TrainerWork *work, void *context);
-/* The same with the work alone that this trainer has done (Trainer.work), and all the slots that it has. */
+/* Like trainer_measure, but counts only the work that this trainer has done (Trainer.work), and all the slots
+ * that it has. */
 Status trainer_measure_done(ArenaSizes *sizes, const Trainer *trainer);
 /* The same for a dry trainer that is open; its arenas, queue and communicators keep the details. Of a step
  * with many micro-batches only few are run, and the rest is extrapolated. */

@@ -45,7 +45,7 @@ void       trainer_again(Trainer *trainer, OpFinding *finding);
 int        trainer_least(Trainer *trainer, double mine);
 /* How many weights of a rank are NaN or infinite, the most of all ranks. <-> tp, dp+cp, pp */
 double     trainer_broken_weights(Trainer *trainer);
-/* The samples of the next step are consumed and it is counted; nothing else. */
+/* Skips the next step: takes its samples and counts it without computing. */
 void       trainer_leave_out(Trainer *trainer);
 /* A step without its update: gradients of the sum over tokens are in the buckets, loss sums and tokens in
  * StepNumbers.total_S. <-> all axes */

@@ -18,13 +18,15 @@
  * needs while it runs (Queue.workspace); samples: caches and logits of samples of text */
 typedef enum { ARENA_PERSISTENT, ARENA_ACTIVATIONS, ARENA_RECOMPUTED, ARENA_GATHERED, ARENA_SCRATCH,
                ARENA_WORKSPACE, ARENA_SAMPLES, ARENA_HOST, ARENAS } ArenaName;
-/* slot: bytes of an activation slot; with an executor for evaluations alone valid_slot: of one of its slots,
- * shared: what both executors' slots share; slots: what all slots take of ARENA_ACTIVATIONS; slow: kernels of
- * the run (queue_slow), `slows` of them */
+/* Of a rank, in bytes, by its dry run. */
 typedef struct {
-    size_t bytes[ARENAS], slot, valid_slot, shared, slots;
-    SlowOps slow[SLOW_OPS];
-    int slows;
+    size_t  bytes[ARENAS];
+    size_t  slot;                          /* of one activation slot of training */
+    size_t  valid_slot;                    /* of one of evaluations, if they have an executor of their own */
+    size_t  shared;                        /* memory that the slots of both occupy in turn */
+    size_t  slots;                         /* what all slots take of ARENA_ACTIVATIONS */
+    SlowOps slow[SLOW_OPS];                /* [slows] slow kernels of the run (queue_slow) */
+    int     slows;
 } ArenaSizes;
 
 enum { TRAINER_COMMS = 24 + CHANNELS_MAX };
@@ -161,6 +163,7 @@ Status trainer_start(Trainer *trainer, const TrainConfig *config, Transport *tra
 typedef void TrainerWork(Trainer *trainer, void *context);
 Status trainer_start_work(Trainer *trainer, const TrainConfig *config, Transport *transport,
                             TrainerWork *work, void *context);
+/* Collective as trainer_open: waits for the gathers of the last step and closes the comms. <-> shard */
 void   trainer_close(Trainer *trainer);
 void   trainer_init(Trainer *trainer);                               /* initial weights; optimizer states 0 */
 /* Weights 0: for a checkpoint that has all of them. trainer_load does it. */

@@ -64,10 +64,10 @@ static void  memory_give(void *, void *memory)  { gpu_free(memory); }
 static void *pinned_take(void *, size_t bytes)  { return gpu_host_alloc(bytes); }
 static void  pinned_give(void *, void *memory)  { gpu_host_free(memory); }
 
-/* Devices are counted through again. Streams that share a connection to the device wait for each other,
- * which the kernels of NCCL would not survive (comm/nccl.h): there is one for each, up to 32; nor a kernel
- * that is loaded at its first launch, for which the driver may wait for all others. Both are set before the
- * first call of the runtime, unless the environment has them. */
+/* Numbers are modulo the number of devices. Streams that share a connection to the device wait for each
+ * other, which the kernels of NCCL would not survive (comm/nccl.h): there is one for each, up to 32; nor a
+ * kernel that is loaded at its first launch, for which the driver may wait for all others. Both are set
+ * before the first call of the runtime, unless the environment has them. */
 static Status device_find(int *device)
 {
     static const int set = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0) |
