@@ -73,7 +73,7 @@ static void test_table(void **state)
         { "NVIDIA A100-SXM4-80GB", "A100", 312, 312, 19.5 },       { "NVIDIA A100-SXM4-40GB", "A100-40GB", 312, 312, 19.5 },
         { "NVIDIA H100 80GB HBM3", "H100", 989, 989, 67 },         { "NVIDIA H100 PCIe", "H100-PCIE", 756, 756, 51 },
         { "NVIDIA H100 NVL", "H100-NVL", 835, 835, 60 },           { "NVIDIA H200", "H200", 989, 989, 67 },
-        { "NVIDIA B200", "B200", 2250, 2250, 75 },                 { "AMD Instinct MI250X", "MI250X", 191.5, 191.5, 23.9 },
+        { "NVIDIA B200", "B200", 2250, 2250, 75 },                 { "AMD Instinct MI250X", "MI250X", 191.5, 191.5, 47.9 },
         { "AMD Instinct MI300X", "MI300X", 1307.4, 1307.4, 163.4 },
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
