@@ -50,6 +50,7 @@ elseif(JOTUN_CUDA)
     endif()
     list(SORT JOTUN_CUDA_ARCHITECTURES COMPARE NATURAL)
     list(GET JOTUN_CUDA_ARCHITECTURES 0 oldest)
+    string(REGEX MATCH "^[0-9]+" oldest ${oldest})     # of 90a 90
     set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/cli/setup/device.c PROPERTY COMPILE_DEFINITIONS JOTUN_OLDEST_GPU=${oldest})
     foreach(target ${JOTUN_CUDA_ARCHITECTURES})
         list(APPEND targets -gencode=arch=compute_${target},code=[compute_${target},sm_${target}])

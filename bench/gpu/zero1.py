@@ -7,8 +7,8 @@ the H100 of docs/howto/train-on-a-gpu.md. --bandwidth: GB/s that a rank sends wh
 its data sheet; jotun gives a communicator at most 8 thread blocks, for which 150 is assumed, and the table has half and twice of that.
 
 The model: backward takes twice as long as forward. Buckets (a layer each, at last the embedding) are reduced one after another, from the moment at which
-backward has passed them; the blocks that spin in NCCL's kernels are lost to computation as long as these run. Updates take a part of the time
-that they take on one GPU; updated weights are gathered beside the next forward pass, of which the first layer needs the embedding at once.
+backward has passed them; the blocks that spin in NCCL's kernels are lost to computation as long as these run. Each GPU updates its
+part of the weights, an eighth of the time of one GPU, by which a row may be above 1; updated weights are gathered beside the next forward pass, of which the first layer needs the embedding at once.
 """
 import argparse
 

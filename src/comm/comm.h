@@ -20,9 +20,10 @@
 typedef struct Comm Comm;
 
 /* ---- opening ---- */
-/* Without memory for a comm a rank stops the job: the others are in the same collective and would wait for
- * it. */
-/* All ranks of the transport, which must outlive the comm. Collective. Starts the time limit of comm/start.h,
+/* Opening cannot fail: a rank without memory for a comm stops the job, since the others are in the same
+ * collective and would wait for it.
+ *
+ * All ranks of the transport, which must outlive the comm. Collective. Starts the time limit of comm/start.h,
  * which watchdog_open ends. */
 Comm  *comm_world(Transport *transport);
 /* The same with sums in groups of `sum_group` ranks, 1 to 128, instead of COMM_SUM_GROUP, for this comm and

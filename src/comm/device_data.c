@@ -139,7 +139,7 @@ static int first_unfit(const RankDevice *of, int ranks, int *with)
     return first;
 }
 
-/* By the rank that is unfit, which alone knows all of it. */
+/* Written by the unfit rank: only it knows its address, host and reason. */
 static void unfit_text(char why[DEVICE_WHY], const RankDevice *of, int rank, int with, const OwnDevice *own)
 {
     char text[2][24], host[64] = "?";

@@ -411,7 +411,7 @@ static void observe(Watchdog *w, int rank, const RankProgress *progress, const i
 
 /* Reads the heartbeat of a rank of this process, observes it and sends it. The ranks that it waits for
  * are included once half of the limit has passed, so that they are known when the limit does; those of rank 0
- * are not sent, since it alone judges waits. */
+ * are not sent, since only rank 0 judges waits. */
 static void send_own_progress(Watchdog *w, int rank, int64_t now)
 {
     int *list;

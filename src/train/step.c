@@ -77,7 +77,7 @@ static void on_gradients(void *context)
     if (t->buckets.own_gradients) add_own_squares(t);
     else step_sums_add_gradients(t);
     step_sums_add_zeros(t);
-    step_sums_join(t);                                                             /* <-> tp, dp+cp, pp */
+    step_sums_join(t);                                                        /* <-> tp, dp+cp, pp */
 }
 
 /* So many buckets of updated weights are gathered at a time: enough to hide behind updates, and fewer than
@@ -99,7 +99,7 @@ static void on_step(void *context)
         if (!t->buckets.overlap) bucket_gathered(k);
         else if (i >= GATHERS) bucket_gathered(k - GATHERS);
     }
-    step_sums_join_weights(t);                                                   /* <-> tp, dp+cp, pp */
+    step_sums_join_weights(t);                                                /* <-> tp, dp+cp, pp */
     trainer_fp8_end(t);                                                       /* <-> tp+cp+dp */
     trainer_moe_end(t);                                                       /* <-> tp+cp+dp pp */
 }

@@ -20,8 +20,7 @@
  * FIRST, LAST: the beginning or end of all texts */
 typedef enum { HELDOUT_SPREAD, HELDOUT_FIRST, HELDOUT_LAST } HeldoutRule;
 
-/* Of a large text so many bytes at most are held out by SPREAD: an evaluation of more takes time and tells no
- * more. */
+/* Bytes that SPREAD holds out at most: evaluating more of a large text takes longer and tells no more. */
 static const double heldout_most = 2e6;
 
 /* PIECES: that the part held out of a long text consists of. Bytes: the least and most of a piece; the least
@@ -35,13 +34,13 @@ typedef struct {
     HeldoutRule  rule;
     double       share;
     int64_t      total;             /* bytes of all documents */
-    int64_t      whole_most, piece; /* documents of more bytes are cut into pieces of about so many */
+    int64_t      whole_most, piece; /* bytes: larger documents are cut, into pieces of about this size */
     bool         within;            /* also within paragraphs */
     HashedDocument *sorted;         /* owned; the first SORTED_MOST documents that are not cut */
     int64_t      documents, bytes, smallest;        /* of those: how many, their bytes, the smallest's */
     int64_t      pieces;            /* of documents that are cut */
-    /* Documents of at most so many bytes with hashes below this are held out, and of each `every` pieces one.
-     * Of the others those below train_below are trained on, the rest of a large text is left out. */
+    /* Held out are documents of at most heldout_bytes with hashes below heldout_below, and one piece of every
+     * `every`. Of the others, those with hashes below train_below are trained on; a large text has more. */
     int64_t      heldout_bytes, every;
     uint64_t     heldout_below, train_below;
     int64_t      left_out;          /* documents and pieces */
@@ -115,7 +114,7 @@ static int64_t piece_end(const Split *p, const char *text, int64_t bytes, int64_
     return bytes - end < p->piece / 2 ? bytes : end;
 }
 
-/* What decides is the text alone, so that a document stays on its side whatever else is in the input. */
+/* Only the text decides, so a document stays on its side whatever else is in the input. */
 static uint64_t hash_of(const char *text, int64_t bytes) { return XXH3_64bits(text, (size_t)bytes); }
 
 static void document_count(Split *p, const Document *d)

@@ -9,8 +9,8 @@
 #include "comm/transport.h"
 
 /* host, port: where rank 0 listens and the others connect. launcher: for messages. secret: "": none, which is
- * allowed on loopback addresses alone. job: what the launcher tells all ranks of this job and those of no
- * other, as "SLURM_JOB_ID=7 SLURM_STEP_ID=0"; "": nothing. The texts outlive the call. */
+ * allowed only on loopback addresses. job: what the launcher gives to all ranks of this job and to no others,
+ * such as "SLURM_JOB_ID=7 SLURM_STEP_ID=0"; "": nothing. The texts outlive the call. */
 typedef struct {
     int         rank, size;
     const char *host;

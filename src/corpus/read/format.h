@@ -26,7 +26,7 @@ typedef struct { BlockKind wanted; TextRules texts; bool repair; } FormatRules;
  * and is no text in UTF-8 or the encoding that was named. */
 typedef struct { BlockKind kind; bool unsure, not_text; } FileFormat;
 
-/* Of a file that is named: *kind stays LINES or AUTO where the beginning has to decide, and is FILES of
+/* By the name of a file: *kind stays LINES or AUTO where its beginning has to decide, and is FILES for
  * source code. BAD_FILE, with the way out: the name is of a format that is not read. */
 Status format_by_name(BlockKind *kind, const char *path, BlockKind wanted);
 /* The format of what is wanted as LINES or AUTO by its first bytes, which are UTF-8 if it is text; of
@@ -37,7 +37,7 @@ Status format_by_beginning(FileFormat *format, const char *path, BlockKind wante
  * AUTO. */
 Status format_of_file(FileFormat *format, const char *path, const FormatRules *rules);
 
-/* Of a file that is one document. */
+/* For files that are one document. */
 Markup format_markup(const char *path);
 bool   format_is_code(const char *path);
 /* ".pdf" of "a.pdf" and of "a.pdf.gz"; "" of a name without an ending. Returns out. */
